@@ -31,7 +31,7 @@ describe('createAdminServer', () => {
       readiness: () => readiness(),
       redactedConfig: { tenant: { secret: '[redacted]' } },
       acceleratorFile: new URL('http-server.test.ts', import.meta.url),
-      pageTimeoutMs: 200,
+      pageTimeoutMs: 2_000,
       onError: (error) => void errors.push(error),
     })
     const address = await server.start()
