@@ -8,7 +8,7 @@ import { eventually } from '../../support/eventually.ts'
 import { type ObjectServer, startObjectServer } from '../../support/object-server.ts'
 import { call, model } from '../support/client.ts'
 import { isReady, metric } from '../support/metrics.ts'
-import { cacheLine, createdId, prompt, remove, untilStored, use, view } from '../support/sessions.ts'
+import { cacheLine, createdId, prompt, remove, storedSession, untilStored, use, view } from '../support/sessions.ts'
 import { type Stack, type StackOptions, type StackPod, startStack } from '../support/stack.ts'
 import { useStack } from '../support/use-stack.ts'
 
@@ -81,11 +81,10 @@ const usePodStack = (options: () => Promise<StackOptions> | StackOptions = () =>
   return { pod, stack }
 }
 
-/** What a session of so many words stores, by its own account. */
-const storedSession = async (stack: Stack, words: number) => {
-  const id = await createdId(stack, { body: body(words) })
-  const { kv } = await untilStored(stack, id, 1)
-  return { id, bytes: kv.stored?.bytes ?? 0 }
+/** A session of so many words, and what it stores by its own account. */
+const sizedSession = async (stack: Stack, words: number) => {
+  const id = await storedSession(stack, { body: body(words) })
+  return { id, bytes: (await view(stack, id)).kv.stored?.bytes ?? 0 }
 }
 
 const noFiles = (stack: Stack) => eventually(async () => expect(await stack.kvFiles()).toEqual([]))
@@ -94,7 +93,7 @@ describe('stored KV on disk', () => {
   const { stack, pod } = usePodStack(() => ({ store: 'redis' }))
 
   test('each artefact is one file with a name derived from SHA-256 of its identity', async () => {
-    const { id, bytes } = await storedSession(stack, 12)
+    const { id, bytes } = await sizedSession(stack, 12)
     const files = await stack.kvFiles()
     expect(files).toEqual([expect.stringMatching(/^ctx-[\w-]{22}[0-9a-f]{28}\.kv$/)])
     expect((await stat(join(stack.kvDirectory, files[0] ?? ''))).size).toBe(bytes)
@@ -103,7 +102,7 @@ describe('stored KV on disk', () => {
   })
 
   test('change of an unrelated setting keeps the KV', async () => {
-    const { id } = await storedSession(stack, 15)
+    const { id } = await sizedSession(stack, 15)
     await pod.restart(stack, { arguments: ['--log-level', 'info'] })
     await eventually(async () => expect(await stack.kvFiles()).toHaveLength(1))
     expect(cacheLine(await use(stack, id, { body: body(15) }))).toMatch(/^hit; tier=store; /)
@@ -113,7 +112,7 @@ describe('stored KV on disk', () => {
   })
 
   test('change of a setting that the KV depends on removes it, and the next turn reports the miss', async () => {
-    const { id } = await storedSession(stack, 15)
+    const { id } = await sizedSession(stack, 15)
     await pod.restart(stack, { contextTokens: 2048 })
     await noFiles(stack)
     expect((await view(stack, id)).kv).toMatchObject({ stored: null, note: 'kv_stale' })
@@ -131,7 +130,7 @@ const measurePiece = async (): Promise<number> => {
   const pod = new Pod()
   const stack = await startStack({ pods: async (kvDirectory) => [await pod.start(kvDirectory)] })
   try {
-    return (await storedSession(stack, 18)).bytes
+    return (await sizedSession(stack, 18)).bytes
   } finally {
     await stack.stop()
   }
@@ -152,7 +151,7 @@ describe('size limit', () => {
   })
 
   const newSession = async (words = 18): Promise<string> => {
-    const { id } = await storedSession(stack, words)
+    const { id } = await sizedSession(stack, words)
     sessions.push(id)
     return id
   }
@@ -203,7 +202,7 @@ describe('store module', () => {
     })
 
   test('KV lies in the store between turns, and in the engines’ folder only during transfers', async () => {
-    const { id, bytes } = await storedSession(stack, 18)
+    const { id, bytes } = await sizedSession(stack, 18)
     expect([...server.objects.values()].map((object) => object.length)).toEqual([bytes])
     expect(await folder()).toEqual([])
 
@@ -216,7 +215,7 @@ describe('store module', () => {
   })
 
   test('KV that the store changed is a miss', async () => {
-    const { id } = await storedSession(stack, 18)
+    const { id } = await sizedSession(stack, 18)
     const [[name, object] = ['', Buffer.alloc(0)]] = server.objects
     server.objects.set(name, Buffer.concat([object.subarray(0, 1000), Buffer.from('?'), object.subarray(1001)]))
     await pod.erase()
@@ -227,7 +226,7 @@ describe('store module', () => {
   })
 
   test('failing store fails loads and offloads but no turn, and removals are retried', async () => {
-    const { id } = await storedSession(stack, 18)
+    const { id } = await sizedSession(stack, 18)
     await pod.erase()
     server.failWith(503)
     const response = await use(stack, id, { body: body(18) })

@@ -8,6 +8,7 @@ import {
   createdId,
   errorOf,
   remove,
+  storedSession,
   untilStored,
   untilTurns,
   use,
@@ -34,9 +35,8 @@ describe('the memory store with the limits of a cache', () => {
 
   const evictions = () => metric(stack, 'sessions_deleted_total', { reason: 'count' })
   const newSession = async (): Promise<string> => {
-    const id = await createdId(stack, { body })
+    const id = await storedSession(stack, { body })
     sessions.push(id)
-    await untilStored(stack, id, 1)
     return id
   }
   const hasFile = async (id: string): Promise<boolean> => (await view(stack, id)).kv.stored !== null

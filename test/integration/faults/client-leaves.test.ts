@@ -45,7 +45,11 @@ const longAnswer = {
   '/v1/responses': { model, input: 'hello', max_output_tokens: 3000, stream: true },
 } as const
 
-const newSession = (): Promise<string> => storedSession(stack, { body: shortBody, made: (id) => sessions.push(id) })
+const newSession = async (): Promise<string> => {
+  const id = await storedSession(stack, { body: shortBody })
+  sessions.push(id)
+  return id
+}
 
 const untilReady = (expected: (proxy: EngineProxy) => boolean) =>
   eventually(() => expect(proxies.map(({ address }) => isReady(stack, address))).toEqual(proxies.map(expected)))

@@ -31,7 +31,11 @@ afterEach(async () => {
 
 const shortBody = { model, prompt: prompt(10), max_tokens: 2 }
 
-const newSession = (): Promise<string> => storedSession(stack, { body: shortBody, made: (id) => sessions.push(id) })
+const newSession = async (): Promise<string> => {
+  const id = await storedSession(stack, { body: shortBody })
+  sessions.push(id)
+  return id
+}
 
 const untilNothingRuns = () => eventually(async () => expect(await metric(stack, 'turns_in_flight')).toBe(0))
 

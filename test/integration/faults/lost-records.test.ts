@@ -2,7 +2,7 @@ import { afterAll, expect, test } from '@jest/globals'
 import { Redis } from 'ioredis'
 import { eventually } from '../../support/eventually.ts'
 import { model } from '../support/client.ts'
-import { cacheLine, createdId, look, prompt, untilStored, use } from '../support/sessions.ts'
+import { cacheLine, look, prompt, storedSession, use } from '../support/sessions.ts'
 import { embeddedPods } from '../support/stack.ts'
 import { useStack } from '../support/use-stack.ts'
 
@@ -22,8 +22,7 @@ afterAll(() => redis?.disconnect())
 const body = { model, prompt: prompt(15), max_tokens: 2 }
 
 test('after Redis forgot everything a turn is a miss, and nothing of the sessions stays', async () => {
-  const ids = [await createdId(stack, { body }), await createdId(stack, { body })]
-  for (const id of ids) await untilStored(stack, id, 1)
+  const ids = [await storedSession(stack, { body }), await storedSession(stack, { body })]
   expect(await stack.kvFiles()).toHaveLength(2)
 
   await redis.flushall()

@@ -5,13 +5,12 @@ import { metric } from '../support/metrics.ts'
 import {
   cacheLine,
   create,
-  createdId,
   errorOf,
   look,
   prompt,
   remove,
+  storedSession,
   unknownId,
-  untilStored,
   use,
   view,
 } from '../support/sessions.ts'
@@ -46,8 +45,7 @@ describe.each([
 ])('Redis $fault', ({ begin, end, circuit }) => {
   test('turns are answered in full, requests about sessions are refused, and all is there with it again', async () => {
     // The circuit breaker may still be open after the fault before.
-    const id = await eventually(() => createdId(stack, { body, headers: { 'x-session-ttl': '1000' } }))
-    await untilStored(stack, id, 1)
+    const id = await storedSession(stack, { body, headers: { 'x-session-ttl': '1000' } })
     const before = await degraded()
     await begin()
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import { z } from 'zod'
 import { call, type HttpResponse, model } from '../support/client.ts'
 import { openRaw, readMessages } from '../support/raw-http.ts'
-import { createdId, prompt, remove, unknownId, untilStored, untilTurns, use } from '../support/sessions.ts'
+import { prompt, remove, storedSession, unknownId, untilStored, untilTurns, use } from '../support/sessions.ts'
 import type { StackPod } from '../support/stack.ts'
 import { useStack } from '../support/use-stack.ts'
 
@@ -57,8 +57,7 @@ export const describeReplays = (
     let id: string
     let turns = 1
     const stack = useStack({ pods: startPods }, async (started) => {
-      id = await createdId(started, { body: conversation })
-      await untilStored(started, id, 1)
+      id = await storedSession(started, { body: conversation })
     })
 
     /** A turn of the session, after which its KV lies in a slot. */
@@ -92,8 +91,7 @@ export const describeReplays = (
     })
 
     test('starts from no KV: the id of a deleted session', async () => {
-      const deleted = await createdId(stack, { body: conversation })
-      await untilStored(stack, deleted, 1)
+      const deleted = await storedSession(stack, { body: conversation })
       expect((await remove(stack, deleted)).status).toBe(200)
       await takeTurn()
 

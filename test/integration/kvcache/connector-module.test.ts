@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { packageRoot } from '../../../playground/paths.ts'
 import { model } from '../support/client.ts'
-import { cacheLine, createdId, prompt, remove, untilStored, use } from '../support/sessions.ts'
+import { cacheLine, prompt, remove, storedSession, use, view } from '../support/sessions.ts'
 import { embeddedPods } from '../support/stack.ts'
 import { useStack } from '../support/use-stack.ts'
 
@@ -13,8 +13,8 @@ const stack = useStack({ pods, env: { CTX_ENGINES_API_KEY: 'test-key', CTX_KV_CO
 const body = { model, prompt: prompt(20), max_tokens: 2 }
 
 test('a gateway with a connector from a module stores a session and loads it, with the engines’ key', async () => {
-  const id = await createdId(stack, { body })
-  const { kv } = await untilStored(stack, id, 1)
+  const id = await storedSession(stack, { body })
+  const { kv } = await view(stack, id)
   const response = await use(stack, id, { body })
   expect(cacheLine(response)).toMatch(new RegExp(`^hit; tier=store; tokens=${kv.stored?.tokens}; load=\\d+ms$`))
   expect((await remove(stack, id)).status).toBe(200)

@@ -6,7 +6,7 @@ import { afterAll, describe, expect, test } from '@jest/globals'
 import { parse } from 'yaml'
 import { z } from 'zod'
 import { envoyStat, readMetric } from '../support/metrics.ts'
-import { cacheLine, create, createdId, errorOf, prompt, remove, untilStored, use } from '../support/sessions.ts'
+import { cacheLine, create, errorOf, prompt, remove, storedSession, untilStored, use } from '../support/sessions.ts'
 import { embeddedPods, type StackPod } from '../support/stack.ts'
 import { useStack } from '../support/use-stack.ts'
 
@@ -128,7 +128,7 @@ describe.each([
     { model: 'code-model', pods: [2, 3] },
   ])('a session of $model lives on the pods of its pool, and its KV moves between them', async ({ model, pods }) => {
     const body = bodyOf(model)
-    const id = await createdId(stack, { body })
+    const id = await storedSession(stack, { body })
     const first = await untilStored(stack, id, 1)
     const addresses = pods.map((index) => stack.pods[index]?.address)
     expect(addresses).toContain(first.kv.pod)
