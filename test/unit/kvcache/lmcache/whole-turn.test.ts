@@ -76,7 +76,10 @@ test('an engine that reports no turns is a warning until it reports one', async 
   const { session_id: _unknown, ...known } = fields
   const usage = await pod.run({ prompt: newPrompt(), fields: known })
   expect(await finishTurn(cache, turn, { claim, usage })).toMatchObject({ reason: 'tokens_unknown' })
-  await serveTurn(cache, { session: newSession(), pod, prompt: newPrompt() })
+  // Its events may come later on a busy machine than the first gateway waits.
+  const patient = bed.connect({ starts: true, warnings })
+  await patient.check(pod.address, anySignal())
+  await serveTurn(patient, { session: newSession(), pod, prompt: newPrompt() })
   const stream = `The KV event stream of ${pod.address} is`
   const cause = 'it did not report a turn, as vLLM 0.32 or later does'
   expect(lines).toEqual([`${stream} unavailable: ${cause}`, `${stream} available again`])
