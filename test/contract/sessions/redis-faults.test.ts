@@ -127,8 +127,10 @@ describe('the Redis session store', () => {
   })
 
   test('fails calls to a frozen Redis at their time limit, later ones at once, and recovers with it', async () => {
-    await open({ commandTimeoutMs: 500 })
+    const keyPrefix = 'frozen:'
+    await open({ keyPrefix })
     await createActive()
+    await open({ keyPrefix, commandTimeoutMs: 500 })
     redis.server.child.pause()
     const outcomes: boolean[] = []
     for (let call = 0; call < 5; call++) {
