@@ -66,7 +66,7 @@ export const useFilter = (): {
   let module: WebAssembly.Module
   beforeAll(async () => {
     module = await compileFilter()
-  }, 60_000)
+  })
   const start = (cluster?: string): SimulatedEnvoy => new SimulatedEnvoy(module, cluster)
   return {
     start,

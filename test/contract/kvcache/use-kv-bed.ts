@@ -12,8 +12,6 @@ import {
   turnOf,
 } from './kv-test-bed.ts'
 
-const timeoutMs = 60_000
-
 /** What a test of a connector works with: a bed, a gateway and a session of its own. */
 export interface KvKit<Bed extends KvTestBed> {
   bed: Bed
@@ -47,7 +45,7 @@ export const useKvBed = <Bed extends KvTestBed>(make: () => Promise<Bed>): KvKit
     const [first, second] = bed.pods
     const cache = await bed.connect()
     Object.assign(kit, { bed, cache, first, second, session: newSession(), prompt: bed.newPrompt() })
-  }, timeoutMs)
-  afterEach(() => kit.bed.close(), timeoutMs)
+  })
+  afterEach(() => kit.bed.close())
   return kit
 }

@@ -41,4 +41,4 @@ test('chunk ledgers in memory and in Redis answer alike to any calls, and keep n
     expect([memory.size, await redis().raw.keys(`${keyPrefix}*`)]).toEqual([0, []])
   })
   await fc.assert(property, { numRuns: 100 })
-}, 120_000)
+})

@@ -55,7 +55,7 @@ describe('sessions of one tenant that share a beginning', () => {
       await bed.close()
     })
     await fc.assert(lives, { numRuns: 5, endOnFailure: true })
-  }, 180_000)
+  })
 })
 
 const startWorld = (bed: LmcacheBed) => {

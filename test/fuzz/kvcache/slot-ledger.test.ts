@@ -29,7 +29,7 @@ describe('slot ledgers under any sequence of calls', () => {
       for (const step of steps) expect(model.learn(step, await take(ledger, step))).toBeUndefined()
     })
     await fc.assert(property, { numRuns: 500 })
-  }, 120_000)
+  })
 
   test('answer alike in memory and in Redis', async () => {
     const property = fc.asyncProperty(anySteps, async (steps) => {
@@ -41,5 +41,5 @@ describe('slot ledgers under any sequence of calls', () => {
       }
     })
     await fc.assert(property, { numRuns: 150 })
-  }, 120_000)
+  })
 })

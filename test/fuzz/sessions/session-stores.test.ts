@@ -26,7 +26,7 @@ describe('whatever is done to it, in any order,', () => {
       exercise(async () => memoryUnderTest(options)),
       { numRuns: 200 },
     )
-  }, 120_000)
+  })
 
   test('the Redis store does what the model does', async () => {
     const onCorrupted = (): never => {
@@ -38,5 +38,5 @@ describe('whatever is done to it, in any order,', () => {
       return under
     }
     await fc.assert(exercise(makeRedis), { numRuns: 50 })
-  }, 120_000)
+  })
 })

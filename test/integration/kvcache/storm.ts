@@ -18,7 +18,6 @@ import {
 import { eventually } from '../../support/eventually.ts'
 import type { SlotPod, SlotsTestBed } from './slots-test-bed.ts'
 
-const timeoutMs = 120_000
 const sessionCount = 5
 const stepCount = 60
 const atATime = 3
@@ -75,28 +74,24 @@ export const describeStorm = (make: () => Promise<SlotsTestBed>): void => {
     let bed: SlotsTestBed
     beforeEach(async () => {
       bed = await make()
-    }, timeoutMs)
-    afterEach(() => bed.close(), timeoutMs)
+    })
+    afterEach(() => bed.close())
 
-    test(
-      'no KV is lost, leaked or mixed up',
-      async () => {
-        let hits = 0
-        const oneRun = fc.asyncProperty(
-          fc.array(anyStep, { minLength: stepCount, maxLength: stepCount }),
-          async (steps) => {
-            const storm = await startStorm(bed)
-            await inParallel(steps, storm.take)
-            expect(storm.surprises).toEqual([])
-            hits += storm.hits()
-            await storm.end()
-          },
-        )
-        await fc.assert(oneRun, { numRuns: 4, endOnFailure: true })
-        expect(hits).toBeGreaterThan(0)
-      },
-      timeoutMs,
-    )
+    test('no KV is lost, leaked or mixed up', async () => {
+      let hits = 0
+      const oneRun = fc.asyncProperty(
+        fc.array(anyStep, { minLength: stepCount, maxLength: stepCount }),
+        async (steps) => {
+          const storm = await startStorm(bed)
+          await inParallel(steps, storm.take)
+          expect(storm.surprises).toEqual([])
+          hits += storm.hits()
+          await storm.end()
+        },
+      )
+      await fc.assert(oneRun, { numRuns: 4, endOnFailure: true })
+      expect(hits).toBeGreaterThan(0)
+    })
   })
 }
 

@@ -98,7 +98,7 @@ describe('interrupted at any of its calls and then repeated,', () => {
     expect(outcome.wasInterrupted).toBeGreaterThanOrEqual(2 * 5)
     expect(outcome.mostCalls).toBeLessThan(mostCalls)
     expect(bed.ledger.size).toBe(0)
-  }, 120_000)
+  })
 
   test('a finish leaves nothing that the removal of what it announced does not remove', async () => {
     const outcome = await withEach(async (parts, name) => {
@@ -129,5 +129,5 @@ describe('interrupted at any of its calls and then repeated,', () => {
     expect(outcome.names).toEqual(interruptions.map(({ at, how }) => [`${how} ${at}`, 0]))
     expect(outcome.wasInterrupted).toBeGreaterThanOrEqual(2 * 5)
     expect(bed.ledger.size).toBe(0)
-  }, 120_000)
+  })
 })
