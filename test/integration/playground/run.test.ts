@@ -54,6 +54,8 @@ const send = (url: string, path: string, more: Readonly<Record<string, string>>)
   })
 const createSession = async (url: string): Promise<string> =>
   (await send(url, '/v1/context', { 'x-session-ttl': '3600' })).headers.get('x-session-id') ?? ''
+/** Creates one where a busy machine may take longer than Envoy waits. */
+const session = (url: string) => eventually(async () => (await createSession(url)) || false)
 /** What `x-context-cache` says of a turn; empty while there is no answer. */
 const turn = async (url: string, id: string): Promise<string> => {
   const response = await send(url, '/v1/completions', { 'x-session-id': id }).catch(() => undefined)
@@ -116,12 +118,12 @@ describe('context-cache-gateway run', () => {
 
   test('the gateway is started again, and its sessions in memory are said to be gone', async () => {
     const { child, url } = await run()
-    const id = await createSession(url)
+    const id = await session(url)
 
     kill(child, 'gateway')
 
     await eventually(async () => (await turn(url, id)) === 'miss; reason=session_not_found')
-    const another = await createSession(url)
+    const another = await session(url)
     await eventually(async () => (await turn(url, another)).startsWith('hit'))
     const news =
       'gateway ended by SIGKILL, restarting; its sessions were in memory and are gone (make run REDIS=1 keeps them)'
@@ -135,7 +137,7 @@ describe('context-cache-gateway run', () => {
     // It serves as the secret, too.
     await writeFile(file, `tenant: { secretFile: ${file} }`)
     const { child, url } = await run({ REDIS: '1', CTX_CONFIG_FILE: file })
-    const id = await createSession(url)
+    const id = await session(url)
     await eventually(async () => (await turn(url, id)).startsWith('hit'))
 
     for (const name of ['pod-b', 'envoy', 'redis', 'gateway'] as const) {
