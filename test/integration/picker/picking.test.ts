@@ -49,9 +49,11 @@ describe('a pool of two pods', () => {
     const { kv } = await untilTurns(stack, id, 1)
     const [here, there] = kv.pod === pods[0]?.address ? pods : pods.toReversed()
     here?.next((_request, reply) => reply.reset())
+    const before = pods.map((pod) => pod.requests().length)
 
     const response = await use(stack, id, { body })
 
+    expect(pods.map((pod) => pod.requests().length)).toEqual(before.map((requests) => requests + 1))
     expect([response.status, response.headers.get('x-session-id')]).toEqual([200, id])
     expect((await untilTurns(stack, id, 2)).kv.pod).toBe(there?.address)
   })
