@@ -40,9 +40,9 @@ afterEach(async () => {
 /** Too few tokens for the gateway to learn costs from: a load stays worthwhile. */
 const shortBody = { model, prompt: prompt(10), max_tokens: 2 }
 const longAnswer = {
-  '/v1/completions': { model, prompt: 'hello', max_tokens: 3000, stream: true },
-  '/v1/chat/completions': { model, messages: [{ role: 'user', content: 'hello' }], max_tokens: 3000, stream: true },
-  '/v1/responses': { model, input: 'hello', max_output_tokens: 3000, stream: true },
+  '/v1/completions': { model, prompt: 'hello', max_tokens: 30_000, stream: true },
+  '/v1/chat/completions': { model, messages: [{ role: 'user', content: 'hello' }], max_tokens: 30_000, stream: true },
+  '/v1/responses': { model, input: 'hello', max_output_tokens: 30_000, stream: true },
 } as const
 
 const newSession = async (): Promise<string> => {

@@ -35,7 +35,7 @@ export const startEngineProxies = ({
 const startEngineProxy = async (options: EngineProxyOptions & { readonly name: string }): Promise<EngineProxy> => {
   const engine = await startEngine({
     ...options,
-    contextTokensPerSlot: 4096,
+    contextTokensPerSlot: 32_768,
     extraArguments: ['--log-level', 'warn'],
   })
   const lines: string[] = []

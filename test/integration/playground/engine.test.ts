@@ -13,12 +13,12 @@ interface Slot {
   readonly id_task?: number
 }
 
-const long = { prompt: 'On and on.', max_tokens: 1500, stream: true }
+const long = { prompt: 'On and on.', max_tokens: 30_000, stream: true }
 let folder = ''
 let engine: RunningEngine
 
 const start = (slots = 2): Promise<RunningEngine> =>
-  startEngine({ name: 'pod', kvDirectory: folder, slots, contextTokensPerSlot: 2048 })
+  startEngine({ name: 'pod', kvDirectory: folder, slots, contextTokensPerSlot: 32_768 })
 const post = (path: string, body: object, init: RequestInit = {}): Promise<Response> =>
   fetch(engine.url + path, {
     method: 'POST',
@@ -51,9 +51,9 @@ describe('the embedded engine', () => {
     [
       'a prompt that is too long',
       '/v1/completions',
-      JSON.stringify({ model: 'tiny-random', prompt: 'x'.repeat(3000) }),
+      JSON.stringify({ model: 'tiny-random', prompt: 'x'.repeat(33_000) }),
       400,
-      /exceeds the context of 2048/,
+      /exceeds the context of 32768/,
     ],
     ['an unknown path', '/v2', '{}', 404, /^File Not Found$/],
   ])('%s is refused', async (_name, path, body, status, message) => {
@@ -113,7 +113,7 @@ describe('the embedded engine', () => {
     leaving.abort()
     await answer.text().catch(() => undefined)
     await eventually(async () => !(await slot(0)).is_processing)
-    expect((await slot(0)).n_prompt_tokens).toBeLessThan(1500)
+    expect((await slot(0)).n_prompt_tokens).toBeLessThan(30_000)
     expect((await complete({ prompt: long.prompt, id_slot: 0, max_tokens: 1 })).cached).toBe(9)
   })
 
