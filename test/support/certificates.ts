@@ -17,7 +17,7 @@ export const makeCertificate = async (dnsName: string): Promise<MadeCertificate>
   const openssl = (command: string) => promisify(execFile)('openssl', command.split(' '), { cwd: folder })
   const ecKey = '-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes'
   try {
-    await openssl(`req -x509 ${ecKey} -subj /CN=ca -days 2 -keyout ca.key -out ca.crt`)
+    await openssl(`req -x509 ${ecKey} -subj /CN=ca-of-${dnsName} -days 2 -keyout ca.key -out ca.crt`)
     await openssl(`req ${ecKey} -subj /CN=${dnsName} -keyout pod.key -out pod.csr`)
     await writeFile(join(folder, 'names'), `subjectAltName=DNS:${dnsName}\n`)
     await openssl('x509 -req -in pod.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -extfile names -out pod.crt')

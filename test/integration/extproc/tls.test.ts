@@ -1,42 +1,21 @@
-import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync } from 'node:fs'
-import { copyFile, readFile, rm, writeFile } from 'node:fs/promises'
+import { appendFile, copyFile, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect } from 'node:tls'
-import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { parse } from 'yaml'
 import { z } from 'zod'
+import { makeCertificate } from '../../support/certificates.ts'
 import { eventually } from '../../support/eventually.ts'
 import { createdId, use } from '../support/sessions.ts'
 import type { Stack } from '../support/stack.ts'
 import { useScriptedStack } from '../support/use-stack.ts'
 
-const run = promisify(execFile)
 const folder = mkdtempSync(join(tmpdir(), 'tls-'))
 
 const fileOf = (name: string): string => join(folder, name)
-
-/** A certificate of the authority `ca`, for localhost. */
-const issue = async (name: string): Promise<void> => {
-  const subject = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-subj', `/CN=${name}`]
-  await run('openssl', ['req', ...subject, '-keyout', fileOf(`${name}.key`), '-out', fileOf(`${name}.csr`)])
-  await writeFile(fileOf('extensions'), 'subjectAltName=DNS:localhost,IP:127.0.0.1\n')
-  const authority = ['-CA', fileOf('ca.crt'), '-CAkey', fileOf('ca.key'), '-CAcreateserial', '-days', '2']
-  const names = ['-extfile', fileOf('extensions')]
-  await run('openssl', [
-    'x509',
-    '-req',
-    '-in',
-    fileOf(`${name}.csr`),
-    ...authority,
-    ...names,
-    '-out',
-    fileOf(`${name}.crt`),
-  ])
-}
 
 /** Puts a pair of files where the gateway reads its own. */
 const install = async (name: string): Promise<void> => {
@@ -45,9 +24,12 @@ const install = async (name: string): Promise<void> => {
 }
 
 beforeAll(async () => {
-  const subject = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-subj', '/CN=ca', '-days', '2']
-  await run('openssl', ['req', '-x509', ...subject, '-keyout', fileOf('ca.key'), '-out', fileOf('ca.crt')])
-  for (const name of ['first', 'second', 'envoy']) await issue(name)
+  for (const name of ['first', 'second', 'envoy']) {
+    const { ca, key, cert } = await makeCertificate(name)
+    await appendFile(fileOf('ca.crt'), ca)
+    await writeFile(fileOf(`${name}.key`), key)
+    await writeFile(fileOf(`${name}.crt`), cert)
+  }
   await install('first')
 })
 afterAll(() => rm(folder, { recursive: true, force: true }))
@@ -101,6 +83,7 @@ const nameServed = async (running: Stack, withCertificate = true): Promise<unkno
     port: Number(running.gateway().extproc.split(':')[1]),
     ca: await readFile(fileOf('ca.crt')),
     ALPNProtocols: ['h2'],
+    checkServerIdentity: () => undefined,
     ...(withCertificate ? { cert: await readFile(fileOf('envoy.crt')), key: await readFile(fileOf('envoy.key')) } : {}),
   })
   try {
