@@ -1,5 +1,5 @@
 import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { closeAtOnce, listenLocally } from './local-server.ts'
 
 /** An object of Kubernetes, as far as lists tell objects apart. */
 export interface KubernetesObject {
@@ -37,11 +37,6 @@ interface Change {
   readonly version: number
 }
 
-interface Watcher {
-  readonly tell: (change: Change) => void
-  readonly response: ServerResponse
-}
-
 const status = (code: number) => ({ kind: 'Status', status: 'Failure', code })
 
 /** Field selectors of names, and label selectors of equalities. */
@@ -55,7 +50,7 @@ const selectorOf = (query: URLSearchParams) => {
 
 export const startFakeApiServer = async (): Promise<FakeApiServer> => {
   const collections = new Map<string, Map<string, KubernetesObject>>()
-  const watchers = new Set<Watcher>()
+  const watchers = new Map<ServerResponse, (change: Change) => void>()
   const changes: Change[] = []
   let behaviour: ApiBehaviour = 'well'
   let isExpired = false
@@ -73,7 +68,7 @@ export const startFakeApiServer = async (): Promise<FakeApiServer> => {
     const stored = { ...object, metadata: { ...object.metadata, resourceVersion: String(version) } }
     const change = { path, type, object: stored, version }
     changes.push(change)
-    if (behaviour !== 'says nothing of changes') for (const watcher of watchers) watcher.tell(change)
+    if (behaviour !== 'says nothing of changes') for (const tellOne of watchers.values()) tellOne(change)
   }
 
   const server = createServer((request, response) => {
@@ -100,19 +95,15 @@ export const startFakeApiServer = async (): Promise<FakeApiServer> => {
       if (change.path === path && matches(object)) response.write(`${JSON.stringify({ type, object })}\n`)
     }
     for (const change of changes) if (change.version > Number(query.get('resourceVersion'))) tellOne(change)
-    const watcher: Watcher = { tell: tellOne, response }
-    watchers.add(watcher)
+    watchers.set(response, tellOne)
     const timer = setTimeout(() => response.end(), Number(query.get('timeoutSeconds')) * 1000)
     response.on('close', () => {
       clearTimeout(timer)
-      watchers.delete(watcher)
+      watchers.delete(response)
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-
   return {
-    url: `http://127.0.0.1:${port}`,
+    url: `http://127.0.0.1:${await listenLocally(server)}`,
     put: (path, object) => {
       const { name } = object.metadata
       const isNew = !collection(path).has(name)
@@ -130,19 +121,16 @@ export const startFakeApiServer = async (): Promise<FakeApiServer> => {
       behaviour = to
     },
     cutWatches: () => {
-      for (const { response } of watchers) response.destroy()
+      for (const response of watchers.keys()) response.destroy()
     },
     expireWatches: () => {
       isExpired = true
-      for (const { response } of watchers) response.end(`${JSON.stringify({ type: 'ERROR', object: status(410) })}\n`)
+      const line = `${JSON.stringify({ type: 'ERROR', object: status(410) })}\n`
+      for (const response of watchers.keys()) response.end(line)
       watchers.clear()
     },
     lists: () => lists,
     watches: () => watches,
-    stop: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve())
-        server.closeAllConnections()
-      }),
+    stop: () => closeAtOnce(server),
   }
 }

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
+import { closeAtOnce, listenLocally } from './local-server.ts'
 
 /** An object store in memory: PUT, GET and DELETE. */
 export interface ObjectServer {
@@ -37,18 +37,12 @@ export const startObjectServer = async (): Promise<ObjectServer> => {
       }
     }
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
   return {
-    url: `http://127.0.0.1:${port}/kv`,
+    url: `http://127.0.0.1:${await listenLocally(server)}/kv`,
     objects,
     failWith: (status) => {
       failure = status
     },
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve())
-        server.closeAllConnections()
-      }),
+    close: () => closeAtOnce(server),
   }
 }

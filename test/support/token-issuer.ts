@@ -1,7 +1,6 @@
 import { generateKeyPairSync, sign } from 'node:crypto'
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { listenLocally } from './local-server.ts'
 
 /** Issues tokens (JWT, ES256), and serves the key by which others check them. */
 export interface TokenIssuer {
@@ -14,15 +13,13 @@ export interface TokenIssuer {
 /** The issuer and audience of the examples in deploy. */
 const defaults = { iss: 'https://issuer.example.com', aud: 'context-cache' }
 
-export const startTokenIssuer = async (host = '127.0.0.1'): Promise<TokenIssuer> => {
+export const startTokenIssuer = async (): Promise<TokenIssuer> => {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const keys = [{ ...publicKey.export({ format: 'jwk' }), kid: 'one', alg: 'ES256', use: 'sig' }]
   const server = createServer((_request, response) => response.end(JSON.stringify({ keys })))
-  server.listen(0, host)
-  await once(server, 'listening')
   const encoded = (part: object): string => Buffer.from(JSON.stringify(part)).toString('base64url')
   return {
-    port: (server.address() as AddressInfo).port,
+    port: await listenLocally(server),
     token: (claims) => {
       const body = { ...defaults, exp: Math.floor(Date.now() / 1000) + 3600, ...claims }
       const signed = `${encoded({ alg: 'ES256', kid: 'one' })}.${encoded(body)}`

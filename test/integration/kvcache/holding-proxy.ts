@@ -1,6 +1,6 @@
-import { once } from 'node:events'
 import { createServer, request } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { createLatch } from '../../support/latch.ts'
+import { closeAtOnce, listenLocally } from '../../support/local-server.ts'
 
 /** Stands between a connector and an engine, counts restores, and can keep them from the engine for a while. */
 export interface HoldingProxy {
@@ -37,26 +37,17 @@ export const startHoldingProxy = async (target: { readonly port: number }): Prom
     }
     pass().catch(() => outgoing.destroy())
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
   return {
-    address: `127.0.0.1:${port}`,
+    address: `127.0.0.1:${await listenLocally(server)}`,
     restores: () => restores,
     hold: () => {
-      let open = (): void => {}
-      gate = new Promise((resolve) => {
-        open = resolve
-      })
+      const { opened, open } = createLatch()
+      gate = opened
       return open
     },
     onRequest: (next) => {
       listener = next
     },
-    close: async () => {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
+    close: () => closeAtOnce(server),
   }
 }

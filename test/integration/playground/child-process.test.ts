@@ -10,6 +10,7 @@ import { packageRoot } from '../../../playground/paths.ts'
 import { startServer } from '../../../playground/start-server.ts'
 import { answers, NotReadyError, prints, waitUntilReady } from '../../../playground/wait-until-ready.ts'
 import { eventually } from '../../support/eventually.ts'
+import { closeAtOnce, listenLocally } from '../../support/local-server.ts'
 import { isAlive } from './support.ts'
 
 const children: ManagedChild[] = []
@@ -80,16 +81,12 @@ describe('waitUntilReady', () => {
 
   test('a server that hangs does not hold the wait up', async () => {
     const silent = createServer(() => undefined)
-    silent.listen(0, '127.0.0.1')
-    await once(silent, 'listening')
-    const address = silent.address()
-    const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}/`
+    const url = `http://127.0.0.1:${await listenLocally(silent)}/`
     try {
       const child = await start(forever)
       await expect(waitUntilReady(child, answers(url), { timeoutMs: 100 })).rejects.toThrow(NotReadyError)
     } finally {
-      silent.closeAllConnections()
-      silent.close()
+      await closeAtOnce(silent)
     }
   })
 

@@ -1,23 +1,22 @@
-import { once } from 'node:events'
 import { createServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { createEngineHttp, type EngineAccess, type EngineReply } from '../../../src/engines/engine-http.ts'
 import { type MadeCertificate, makeCertificate } from '../../support/certificates.ts'
+import { listenLocally } from '../../support/local-server.ts'
 
 let certificate: MadeCertificate
 let server: ReturnType<typeof createServer>
+let pod: string
 
 beforeAll(async () => {
   certificate = await makeCertificate('engine.internal')
   server = createServer(certificate, (request, response) => response.end(request.headers.authorization ?? 'no key'))
-  await once(server.listen(0, '127.0.0.1'), 'listening')
+  pod = `127.0.0.1:${await listenLocally(server)}`
 })
 afterAll(() => new Promise((resolve) => server.close(resolve)))
 
 const callWith = async (access: EngineAccess): Promise<EngineReply> => {
   const http = createEngineHttp({ callsPerPod: 1, access })
-  const pod = `127.0.0.1:${(server.address() as AddressInfo).port}`
   try {
     return await http.call({ method: 'GET', pod, path: '/', signal: AbortSignal.timeout(5_000) })
   } finally {

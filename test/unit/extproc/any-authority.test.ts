@@ -1,12 +1,13 @@
 import { once } from 'node:events'
 import { connect, createServer, type Http2Server, type ServerHttp2Session } from 'node:http2'
-import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net'
+import { createServer as createTcpServer, type Server } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { acceptAnyAuthority, createAuthorityFilter } from '../../../src/extproc/any-authority.ts'
 import { createListener } from '../../../src/extproc/listener.ts'
 import { createSelfSigned } from '../../../src/extproc/self-signed.ts'
+import { listenLocally } from '../../support/local-server.ts'
 
 let server: Http2Server
 let listener: Server
@@ -21,8 +22,7 @@ beforeEach(async () => {
     stream.end(JSON.stringify({ ...headers, bytes }))
   })
   listener = createTcpServer((socket) => void server.emit('connection', acceptAnyAuthority(socket)))
-  await once(listener.listen(0, '127.0.0.1'), 'listening')
-  url = `http://127.0.0.1:${(listener.address() as AddressInfo).port}`
+  url = `http://127.0.0.1:${await listenLocally(listener)}`
 })
 afterEach(() => void listener.close())
 

@@ -1,6 +1,5 @@
-import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { closeAtOnce, listenLocally } from '../../support/local-server.ts'
 
 export type Answer = (request: IncomingMessage, response: ServerResponse) => void
 
@@ -18,16 +17,10 @@ export const startScriptedEngine = async (answer: Answer): Promise<ScriptedEngin
     requests.push(`${request.method} ${request.url}`)
     answer(request, response)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
   return {
-    pod: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+    pod: `127.0.0.1:${await listenLocally(server)}`,
     requests,
-    close: async () => {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
+    close: () => closeAtOnce(server),
   }
 }
 

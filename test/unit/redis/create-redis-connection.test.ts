@@ -1,10 +1,10 @@
-import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { inspect } from 'node:util'
 import { describe, expect, test } from '@jest/globals'
 import { freePort } from '../../../playground/free-port.ts'
 import { createRedisConnection } from '../../../src/redis/create-redis-connection.ts'
 import { RedisUnavailableError } from '../../../src/redis/redis-connection.ts'
+import { listenLocally } from '../../support/local-server.ts'
 
 describe('a connection to Redis', () => {
   test('is refused for an invalid URL, which the error does not contain', async () => {
@@ -35,13 +35,10 @@ describe('a connection to Redis', () => {
     const silent = createServer((socket) => {
       sockets.push(socket)
       socket.on('error', () => {}).resume()
-    }).listen(0, '127.0.0.1')
-    await once(silent, 'listening')
-    const address = silent.address()
-    const port = typeof address === 'object' ? address?.port : undefined
+    })
     const faults: string[] = []
     const connection = await createRedisConnection({
-      url: `redis://${login}127.0.0.1:${port}`,
+      url: `redis://${login}127.0.0.1:${await listenLocally(silent)}`,
       commandTimeoutMs: 10,
       onFault: ({ message }) => faults.push(message),
     })

@@ -1,5 +1,6 @@
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { closeAtOnce } from '../../support/local-server.ts'
 
 /** How an engine answers one path: a status with a body, or not at all. */
 export type Behaviour = { readonly status: number; readonly body?: string } | 'silent'
@@ -44,10 +45,6 @@ export const startFakeEngine = async (
       behaviours.set(path, behaviour)
     },
     requests: (path) => counts.get(path) ?? 0,
-    stop: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve())
-        server.closeAllConnections()
-      }),
+    stop: () => closeAtOnce(server),
   }
 }

@@ -1,5 +1,3 @@
-import { once } from 'node:events'
-import { createServer, type Server } from 'node:http'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { createEngineHttp, type EngineHttp } from '../../../../src/engines/engine-http.ts'
 import {
@@ -7,6 +5,7 @@ import {
   type EventSources,
   readEventSources,
 } from '../../../../src/kvcache/kv-events/event-sources.ts'
+import { type ScriptedEngine, startScriptedEngine } from '../scripted-engine.ts'
 
 const publisher = {
   enable_kv_cache_events: true,
@@ -50,7 +49,7 @@ describe('readEventSources', () => {
 })
 
 describe('createEventSources', () => {
-  let server: Server
+  let engine: ScriptedEngine
   let http: EngineHttp
   let sources: EventSources
   let pod: string
@@ -58,20 +57,17 @@ describe('createEventSources', () => {
   const never = new AbortController().signal
 
   beforeEach(async () => {
-    server = createServer((request, response) => {
+    engine = await startScriptedEngine((request, response) => {
       if (answer === 'silence') return
       response.writeHead(request.url === '/kv_event_sources' ? answer.status : 500).end(answer.text)
-    }).listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const address = server.address()
-    pod = `127.0.0.1:${typeof address === 'object' ? address?.port : ''}`
+    })
+    pod = engine.pod
     http = createEngineHttp({ callsPerPod: 1 })
     sources = createEventSources(http)
   })
   afterEach(async () => {
     await http.close()
-    server.closeAllConnections()
-    server.close()
+    await engine.close()
   })
 
   test('reads the sources of a pod', async () => {
