@@ -66,13 +66,10 @@ export const startLmcacheFleet = async (options: LmcacheBedOptions = {}): Promis
 
 /** A bed with a fleet of its own. */
 export const startLmcacheBed = async (options: LmcacheBedOptions = {}): Promise<LmcacheBed> => {
-  const fleet = await startSimulatedFleet(options)
-  const followers = createFollowers(fleet)
-  const onClose = async (): Promise<void> => {
-    await followers.stop()
-    await fleet.close()
-  }
-  return makeBed({ ...options, fleet, followers, onClose })
+  const fleet = await startLmcacheFleet(options)
+  const bed = await fleet.bed()
+  const close = bed.close.bind(bed)
+  return Object.assign(bed, { close: () => close().then(() => fleet.close()) })
 }
 
 /** Followers of the KV events: one for each gateway. */
@@ -119,11 +116,7 @@ const createFollowers = ({ pods }: SimulatedFleet): Followers => {
 let beds = 0
 
 const makeBed = (
-  options: LmcacheBedOptions & {
-    readonly fleet: SimulatedFleet
-    readonly followers: Followers
-    readonly onClose?: () => Promise<void>
-  },
+  options: LmcacheBedOptions & { readonly fleet: SimulatedFleet; readonly followers: Followers },
 ): LmcacheBed => {
   const { fleet, followers } = options
   const addresses = fleet.pods.map(({ address }) => address)
@@ -140,7 +133,7 @@ const makeBed = (
     const connector = createLmcacheConnector(
       {
         lmcache: {
-          url: `http://${fleet.coordinator.server.address}`,
+          url: `http://${fleet.coordinator.address}`,
           instances: fleet.pods.map(({ address, instance }) => `${address}=${instance.id}`),
           worldSize: 1,
         },
@@ -212,7 +205,6 @@ const makeBed = (
       await Promise.all(connectors.map((connector) => connector.close()))
       fleet.onCall(() => undefined)
       fleet.empty()
-      await options.onClose?.()
     },
   }
 }

@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto'
 import { removedEvent, storedEvent, type WireEvent } from '../kv-event-messages.ts'
+import { hashChain } from './chunk-keys.ts'
 
 /** An engine's own prefix cache, in whole blocks of tokens, each salt apart. */
 export interface BlockCache {
@@ -20,25 +20,12 @@ interface Run {
   readonly turnId: string | undefined
 }
 
-interface Block {
-  readonly hash: bigint
-  readonly salt: string
-}
-
 export const createBlockCache = (blockTokens: number): BlockCache => {
-  const blocks = new Map<bigint, Block>()
+  /** Salts of blocks by their hash. */
+  const blocks = new Map<bigint, string>()
 
-  const chainOf = (salt: string, tokens: readonly number[]): readonly bigint[] => {
-    const hashes: bigint[] = []
-    let parent = salt
-    for (let end = blockTokens; end <= tokens.length; end += blockTokens) {
-      parent = createHash('sha256')
-        .update(`${parent}:${tokens.slice(end - blockTokens, end).join()}`)
-        .digest('hex')
-      hashes.push(BigInt(`0x${parent.slice(0, 15)}`))
-    }
-    return hashes
-  }
+  const chainOf = (salt: string, tokens: readonly number[]): readonly bigint[] =>
+    hashChain(salt, tokens, blockTokens).map((hash) => BigInt(`0x${hash.slice(0, 15)}`))
 
   const eventsOf = ({ salt, tokens, turnId }: Run, first: number): readonly WireEvent[] => {
     const chain = chainOf(salt, tokens)
@@ -56,12 +43,12 @@ export const createBlockCache = (blockTokens: number): BlockCache => {
       return (missing === -1 ? chain.length : missing) * blockTokens
     },
     fill: (run) => {
-      for (const hash of chainOf(run.salt, run.tokens)) blocks.set(hash, { hash, salt: run.salt })
+      for (const hash of chainOf(run.salt, run.tokens)) blocks.set(hash, run.salt)
       return eventsOf(run, Math.floor(run.from / blockTokens))
     },
     report: (run) => eventsOf(run, 0),
     evict: (salt) => {
-      const gone = [...blocks.values()].filter((block) => block.salt === salt).map(({ hash }) => hash)
+      const gone = [...blocks].filter(([, owner]) => owner === salt).map(([hash]) => hash)
       for (const hash of gone) blocks.delete(hash)
       return gone.length === 0 ? [] : [removedEvent(gone)]
     },

@@ -1,7 +1,7 @@
 import * as z from 'zod'
-import { type ChunkKey, chunkKeysOf } from './chunk-keys.ts'
+import { type ChunkKey, chunkKeysOf, keySchema } from './chunk-keys.ts'
 import type { Directory } from './directory.ts'
-import { keySchema, type LmcacheInstance } from './lmcache-instance.ts'
+import type { LmcacheInstance } from './lmcache-instance.ts'
 import {
   notFound,
   type SimCall,
@@ -12,14 +12,6 @@ import {
   startSimServer,
 } from './sim-server.ts'
 
-/** LMCache's coordinator: the directory of the fleet. */
-export interface Coordinator {
-  readonly server: SimServer
-  /** The process ended and began again: nothing that it was told is known. Instances register anew. */
-  restart(): void
-  close(): Promise<void>
-}
-
 const lookupSchema = z.object({
   model_name: z.string().default(''),
   cache_salt: z.string().default(''),
@@ -27,14 +19,15 @@ const lookupSchema = z.object({
   keys: z.array(keySchema).default([]),
 })
 
-export const startCoordinator = async (options: {
+/** LMCache's coordinator: it knows of the fleet what the directory was told. */
+export const startCoordinator = (options: {
   readonly instances: readonly LmcacheInstance[]
   /** Instances that have not registered. */
   readonly absent: ReadonlySet<string>
   readonly directory: Directory
   readonly chunkTokens: number
   readonly intercept: (call: SimCall) => SimFault | undefined
-}): Promise<Coordinator> => {
+}): Promise<SimServer> => {
   const { directory, chunkTokens } = options
   const instances = (): readonly LmcacheInstance[] => options.instances.filter(({ id }) => !options.absent.has(id))
   const found = (key: ChunkKey) => ({ key, placements: directory.placements(key), token_ids: [], access_count: 0 })
@@ -58,12 +51,7 @@ export const startCoordinator = async (options: {
     }
   }
 
-  const server = await startSimServer({ name: 'coordinator', intercept: options.intercept, handle })
-  return {
-    server,
-    restart: () => directory.forget(),
-    close: () => server.stop(),
-  }
+  return startSimServer({ name: 'coordinator', intercept: options.intercept, handle })
 }
 
 const describe = ({ id, server }: LmcacheInstance) => ({

@@ -25,7 +25,7 @@ export interface Directory {
   entries(): readonly { readonly key: ChunkKey; readonly placements: readonly Placement[] }[]
   /** The instance's memory is gone. */
   dropMemory(instanceId: string): void
-  /** Forgets everything, and every report that is under way. */
+  /** Forgets everything, and every report that is under way, as a coordinator that ends and begins again. */
   forget(): void
   /** Resolves when every report made so far has arrived. */
   arrived(): Promise<void>

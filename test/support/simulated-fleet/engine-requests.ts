@@ -12,20 +12,19 @@ export interface EngineWork {
   readonly reportsAll: boolean
 }
 
-const common = {
+const common = z.object({
   model: z.string(),
   cache_salt: z.string().min(1).optional(),
   session_id: z.string().optional(),
   vllm_xargs: z.record(z.string(), z.unknown()).optional(),
-}
+})
 const message = z.object({ role: z.string(), content: z.string() })
 const prompt = z.union([z.string(), z.array(z.int())])
 
 const schemas = {
-  '/v1/completions': z.object({ ...common, prompt, max_tokens: z.int().default(16) }),
-  '/v1/chat/completions': z.object({ ...common, messages: z.array(message), max_tokens: z.int().default(16) }),
-  '/v1/responses': z.object({
-    ...common,
+  '/v1/completions': common.extend({ prompt, max_tokens: z.int().default(16) }),
+  '/v1/chat/completions': common.extend({ messages: z.array(message), max_tokens: z.int().default(16) }),
+  '/v1/responses': common.extend({
     input: z.string(),
     instructions: z.string().optional(),
     max_output_tokens: z.int().default(16),
@@ -38,12 +37,7 @@ export const isInferencePath = (path: string): path is InferencePath => path in 
 
 /** @throws when the body is not of its form */
 export const workOf = (path: InferencePath, body: unknown, sessionHeader: string | undefined): EngineWork => {
-  const rest = (parsed: {
-    model: string
-    cache_salt?: string | undefined
-    session_id?: string | undefined
-    vllm_xargs?: Readonly<Record<string, unknown>> | undefined
-  }) => ({
+  const rest = (parsed: z.infer<typeof common>) => ({
     model: parsed.model,
     salt: parsed.cache_salt ?? '',
     // Of two, the one in the body counts.

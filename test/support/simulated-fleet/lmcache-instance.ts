@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import * as z from 'zod'
-import type { ChunkKey } from './chunk-keys.ts'
+import { type ChunkKey, keySchema } from './chunk-keys.ts'
 import { type ChunkStore, createChunkStore } from './chunk-store.ts'
 import type { Directory } from './directory.ts'
 import { notFound, type SimCall, type SimFault, type SimReply, type SimServer, startSimServer } from './sim-server.ts'
@@ -21,14 +21,6 @@ export interface LmcacheInstance {
   /** The process ended and began again: its memory is gone. */
   restart(): void
 }
-
-export const keySchema = z.object({
-  chunk_hash_hex: z.string(),
-  model_name: z.string(),
-  kv_rank: z.number(),
-  object_group_id: z.number(),
-  cache_salt: z.string(),
-})
 
 const deleteSchema = z.object({
   keys: z.array(keySchema),

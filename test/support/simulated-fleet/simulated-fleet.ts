@@ -1,10 +1,10 @@
-import { type ChunkKey, keyText } from './chunk-keys.ts'
+import { keyText } from './chunk-keys.ts'
 import { type ChunkStore, createChunkStore } from './chunk-store.ts'
-import { type Coordinator, startCoordinator } from './coordinator.ts'
+import { startCoordinator } from './coordinator.ts'
 import { createDirectory, type Directory } from './directory.ts'
 import { type Engine, startEngine } from './engine.ts'
 import { type LmcacheInstance, startLmcacheInstance } from './lmcache-instance.ts'
-import type { SimCall, SimFault } from './sim-server.ts'
+import type { SimCall, SimFault, SimServer } from './sim-server.ts'
 
 export interface SimulatedFleetOptions {
   /** Default 2. */
@@ -16,9 +16,8 @@ export interface SimulatedFleetOptions {
   /** Tokens of an engine's block, and of a chunk: a multiple. Default 16 and 64. */
   readonly blockTokens?: number
   readonly chunkTokens?: number
-  /** How long a write to the store takes, and a report to the coordinator, milliseconds. Default 2 each. */
+  /** How long a write to the store takes, milliseconds. Default 2. */
   readonly writeMs?: number
-  readonly reportMs?: number
 }
 
 export interface SimulatedPod {
@@ -38,7 +37,7 @@ export interface SimulatedFleet {
   readonly modelRoot: string
   readonly chunkTokens: number
   readonly pods: readonly [SimulatedPod, SimulatedPod]
-  readonly coordinator: Coordinator
+  readonly coordinator: SimServer
   readonly directory: Directory
   /** The store that all pods share. */
   readonly store: ChunkStore
@@ -56,7 +55,7 @@ export interface SimulatedFleet {
 }
 
 export const startSimulatedFleet = async (options: SimulatedFleetOptions = {}): Promise<SimulatedFleet> => {
-  const { blockTokens = 16, chunkTokens = 64, writeMs = 2, reportMs = 2, events = true } = options
+  const { blockTokens = 16, chunkTokens = 64, writeMs = 2, events = true } = options
   const [modelName, modelRoot] = ['tiny', '/models/tiny']
   const calls: SimCall[] = []
   const absent = new Set<string>()
@@ -66,17 +65,11 @@ export const startSimulatedFleet = async (options: SimulatedFleetOptions = {}): 
     return decide(call)
   }
   const store = createChunkStore()
-  const directory = createDirectory({ lagMs: reportMs, chunkBytes: chunkTokens * bytesPerToken })
+  const directory = createDirectory({ lagMs: 2, chunkBytes: chunkTokens * bytesPerToken })
 
   const startPod = async (number: number): Promise<SimulatedPod> => {
     const shared = { chunkTokens, intercept }
-    const instance = await startLmcacheInstance({
-      ...shared,
-      id: `instance-${number}`,
-      writeMs,
-      store,
-      directory,
-    })
+    const instance = await startLmcacheInstance({ ...shared, id: `instance-${number}`, writeMs, store, directory })
     const engine = await startEngine({
       ...shared,
       name: `engine-${number}`,
@@ -115,14 +108,14 @@ export const startSimulatedFleet = async (options: SimulatedFleetOptions = {}): 
     absent,
     chunks: (salt) => {
       const all = [store, ...instances.map(({ memory }) => memory)].flatMap((place) => place.keys())
-      return [...new Set(all.filter((key) => isOf(key, salt)).map(keyText))]
+      return [...new Set(all.filter((key) => salt === undefined || key.cache_salt === salt).map(keyText))]
     },
     empty: () => {
       for (const place of [store, ...instances.map(({ memory }) => memory)]) place.clear()
-      coordinator.restart()
+      directory.forget()
     },
     close: async () => {
-      await coordinator.close()
+      await coordinator.stop()
       for (const { engine, instance } of pods) {
         await engine.close()
         await instance.server.stop()
@@ -132,5 +125,3 @@ export const startSimulatedFleet = async (options: SimulatedFleetOptions = {}): 
 }
 
 const bytesPerToken = 512
-
-const isOf = (key: ChunkKey, salt: string | undefined): boolean => salt === undefined || key.cache_salt === salt

@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import { z } from 'zod'
-import { keySchema } from '../../support/simulated-fleet/lmcache-instance.ts'
+import { keySchema } from '../../support/simulated-fleet/chunk-keys.ts'
 import { vllmFleet } from './fleet.ts'
 import { httpJson } from './http-json.ts'
 

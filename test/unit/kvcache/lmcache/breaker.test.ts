@@ -49,7 +49,7 @@ describe('a store of KV that does not answer', () => {
     for (let turn = 0; turn < 5; turn += 1) await missed()
     kit.bed.fleet.onCall(() => undefined)
     await eventually(async () => (await presence()).kind === 'hit')
-    const subject = `The KV store ${kit.bed.fleet.coordinator.server.address} is`
+    const subject = `The KV store ${kit.bed.fleet.coordinator.address} is`
     expect(lines).toEqual([expect.stringMatching(`^${subject} unavailable: .*500`), `${subject} available again`])
   })
 

@@ -39,7 +39,7 @@ export const interruptibleParts = (
     call: (call) => interrupt(() => real.call(call)).catch((cause: unknown) => ({ kind: 'broken', cause })),
     close: () => real.close(),
   }
-  const lmcache = createLmcacheClient({ http, coordinator: bed.fleet.coordinator.server.address, worldSize: 1 })
+  const lmcache = createLmcacheClient({ http, coordinator: bed.fleet.coordinator.address, worldSize: 1 })
   const breaker = createStoreBreaker((signal) => lmcache.healthy(signal), { address: 'lmcache:1', ...connectorParts() })
   return {
     ...connectorParts({ secret: bed.secret, pods: () => bed.fleet.pods.map(({ address }) => address) }),

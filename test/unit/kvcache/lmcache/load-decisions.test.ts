@@ -27,7 +27,7 @@ describe('presence of stored KV', () => {
   const rows: readonly Row[] = [
     {
       name: 'in the engine is a hit, also while the store is away',
-      arrange: () => kit.bed.fleet.coordinator.server.stop(),
+      arrange: () => kit.bed.fleet.coordinator.stop(),
       pod: 0,
       expected: inEngine,
     },
@@ -56,7 +56,7 @@ describe('presence of stored KV', () => {
     },
     {
       name: 'in the store, of which a new coordinator knows nothing, is a miss',
-      arrange: () => kit.bed.fleet.coordinator.restart(),
+      arrange: () => kit.bed.fleet.directory.forget(),
       pod: 1,
       expected: notListed,
     },
@@ -69,7 +69,7 @@ describe('presence of stored KV', () => {
     },
     {
       name: 'in a store whose port is closed is a failed load',
-      arrange: () => kit.bed.fleet.coordinator.server.stop(),
+      arrange: () => kit.bed.fleet.coordinator.stop(),
       pod: 1,
       expected: () => fault,
     },

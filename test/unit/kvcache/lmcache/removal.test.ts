@@ -52,7 +52,7 @@ describe('removal', () => {
   }
 
   test.each<{ readonly name: string; readonly lose: () => unknown }>([
-    { name: 'after a restart of the coordinator', lose: () => bed.fleet.coordinator.restart() },
+    { name: 'after a restart of the coordinator', lose: () => bed.fleet.directory.forget() },
     {
       name: 'in the store where an instance that is gone wrote it, and memory has it',
       lose: () => {
