@@ -19,14 +19,10 @@ export interface KvEventPublisher {
   close(): void
 }
 
-export interface KvEventPublisherOptions {
-  /** Address of a publisher that ended, to take its place. Default: a free port. */
-  readonly inPlaceOf?: KvEventSource
-}
-
 const topic = 'kv-events'
 
-export const startKvEventPublisher = async ({ inPlaceOf }: KvEventPublisherOptions = {}): Promise<KvEventPublisher> => {
+/** `inPlaceOf`: the source of a publisher that ended, whose address to take. Default: a free port. */
+export const startKvEventPublisher = async (inPlaceOf?: KvEventSource): Promise<KvEventPublisher> => {
   const publisher = new XPublisher({ linger: 0, verbosity: 'allSubsUnsubs' })
   await bind(publisher, inPlaceOf?.endpoint)
   let next = 0n

@@ -39,10 +39,6 @@ export interface MemoryKvConnector extends Required<Omit<KvConnector, 'constants
   sweeps(): number
 }
 
-interface Claim {
-  readonly turn: KvTurn
-}
-
 /** Claim of a turn that found no room. */
 const noClaim = ''
 
@@ -57,12 +53,12 @@ export const createMemoryKvConnector = (options: {
   readonly bytesPerToken: number
 }): MemoryKvConnector => {
   const { fleet } = options
-  const claims = new Map<string, Claim>()
+  const claims = new Map<string, KvTurn>()
   const loading = new Map<
     string,
     { readonly kv: KvArtefact; readonly session: SessionKey; readonly end: Promise<KvPresence> }
   >()
-  const gate = createGate()
+  let gate: Latch | undefined
   const refused = new Set<'load' | 'offload'>()
   const actions = new Map<'prepare' | 'remove', () => unknown>()
   let isKeptBusy = false
@@ -70,22 +66,18 @@ export const createMemoryKvConnector = (options: {
   let loads = 0
   let sweeps = 0
 
-  const claimsOf = (session: SessionKey): readonly Claim[] =>
-    [...claims.values()].filter(({ turn }) => turn.session === session)
-
-  const isLoading = (matches: (load: { readonly kv: KvArtefact; readonly session: SessionKey }) => boolean): boolean =>
-    [...loading.values()].some(matches)
+  const turnsOf = (session: SessionKey): readonly KvTurn[] =>
+    [...claims.values()].filter((turn) => turn.session === session)
 
   const hasRoom = (turn: KvTurn): boolean => {
-    const here = [...claims.values()].filter((claim) => claim.turn.pod === turn.pod)
-    const sessions = new Set([...here.map((claim) => claim.turn.session), turn.session])
-    return sessions.size <= options.sessionsPerPod
+    const here = [...claims.values(), turn].filter(({ pod }) => pod === turn.pod)
+    return new Set(here.map(({ session }) => session)).size <= options.sessionsPerPod
   }
 
   const load = async (turn: KvTurn, kv: KvArtefact): Promise<KvPresence> => {
     const startedMs = performance.now()
     loads += 1
-    await gate.open()
+    await gate?.opened
     if (refused.has('load')) throw new Error('the engine refused')
     const artefact = fleet.stored(kv.payload)
     if (artefact === undefined) return { kind: 'miss', reason: 'kv_missing', gone: true }
@@ -116,7 +108,7 @@ export const createMemoryKvConnector = (options: {
     await actions.get('prepare')?.()
     if (!hasRoom(turn)) return { presence: { kind: 'miss', reason: 'no_slot' }, fields: {}, claim: noClaim }
     const claim = randomUUID()
-    claims.set(claim, { turn })
+    claims.set(claim, turn)
     try {
       return { presence: await presenceOf(turn, { signal, refuseLoad }), fields: { kv_session: turn.session }, claim }
     } catch (cause) {
@@ -128,7 +120,7 @@ export const createMemoryKvConnector = (options: {
   const finish = async ({ claim, announce, signal, ...turn }: EndedTurn): Promise<FinishOutcome> => {
     claims.delete(String(claim))
     if (claim === noClaim) return { kind: 'none', reason: 'no_slot' }
-    if (claimsOf(turn.session).some((other) => other.turn.pod === turn.pod)) return { kind: 'unchanged' }
+    if (turnsOf(turn.session).some(({ pod }) => pod === turn.pod)) return { kind: 'unchanged' }
     const tokens = fleet.held(turn.pod, turn.session)
     if (tokens === 0) return { kind: 'none', reason: 'not_verified' }
     if (refused.has('offload')) throw new Error('the engine refused')
@@ -141,7 +133,10 @@ export const createMemoryKvConnector = (options: {
 
   return {
     faults: {
-      holdLoads: (isHeld) => gate.hold(isHeld),
+      holdLoads: (isHeld) => {
+        gate?.open()
+        gate = isHeld ? createLatch() : undefined
+      },
       refuse: (operation, isRefused) => {
         if (isRefused) refused.add(operation)
         else refused.delete(operation)
@@ -156,7 +151,7 @@ export const createMemoryKvConnector = (options: {
         actions.set(operation, action)
       },
     },
-    claims: () => [...claims.values()].map(({ turn }) => turn),
+    claims: () => [...claims.values()],
     loads: () => loads,
     sweeps: () => sweeps,
     prepare,
@@ -167,10 +162,11 @@ export const createMemoryKvConnector = (options: {
     },
     remove: async (removal) => {
       await actions.get('remove')?.()
+      const underWay = [...loading.values()]
       const isInUse =
         removal.kind === 'session'
-          ? claimsOf(removal.session).length > 0 || isLoading(({ session }) => session === removal.session)
-          : isLoading(({ kv }) => kv.payload === removal.payload)
+          ? [...turnsOf(removal.session), ...underWay].some(({ session }) => session === removal.session)
+          : underWay.some(({ kv }) => kv.payload === removal.payload)
       if (isKeptForeign) return { kind: 'foreign' }
       if (isKeptBusy || isInUse) return { kind: 'busy', reason: 'in_use' }
       if (removal.kind === 'session') fleet.erase(removal.session)
@@ -192,21 +188,4 @@ export const createMemoryKvConnector = (options: {
 const whenFired = async (signal: AbortSignal): Promise<never> => {
   if (!signal.aborted) await once(signal, 'abort')
   throw signal.reason
-}
-
-interface Gate {
-  /** Resolves while the gate is not held. */
-  open(): Promise<void>
-  hold(isHeld: boolean): void
-}
-
-const createGate = (): Gate => {
-  let closed: Latch | undefined
-  return {
-    open: async () => closed?.opened,
-    hold: (isHeld) => {
-      closed?.open()
-      closed = isHeld ? createLatch() : undefined
-    },
-  }
 }

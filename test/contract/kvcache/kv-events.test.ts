@@ -22,7 +22,7 @@ let sources: readonly KvEventSource[] | Error
 let lines: string[]
 
 const publish = async (inPlaceOf?: KvEventSource): Promise<KvEventPublisher> => {
-  const publisher = await startKvEventPublisher(inPlaceOf === undefined ? {} : { inPlaceOf })
+  const publisher = await startKvEventPublisher(inPlaceOf)
   publishers.push(publisher)
   sources = [publisher.source]
   return publisher

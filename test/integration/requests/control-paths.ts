@@ -7,8 +7,6 @@ const controlCalls: Readonly<Record<string, readonly string[]>> = {
   'llama-server': [
     'GET /slots',
     'POST /slots/0?action=save',
-    'POST /slots/0?action=restore',
-    'POST /slots/0?action=erase',
     'GET /metrics',
     'GET /props',
     'POST /props',
@@ -33,8 +31,6 @@ const controlCalls: Readonly<Record<string, readonly string[]>> = {
     'GET /load',
     'GET /version',
     'GET /kv_event_sources',
-    'POST /tokenize',
-    'POST /detokenize',
     'POST /invocations',
     'POST /reset_prefix_cache',
     'POST /reset_mm_cache',
@@ -75,9 +71,7 @@ const controlCalls: Readonly<Record<string, readonly string[]>> = {
   SGLang: [
     'POST /generate',
     'POST /flush_cache',
-    'POST /flush_cache?timeout=1',
     'GET /get_server_info',
-    'GET /server_info',
     'GET /get_model_info',
     'GET /model_info',
     'POST /abort_request',

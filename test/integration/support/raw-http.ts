@@ -40,17 +40,17 @@ export const readWhole = (bytes: Buffer): { readonly messages: readonly RawMessa
 }
 
 /** All values of a header. `name` in lower case. */
-export const headerOf = (message: RawMessage, name: string): readonly string[] =>
+export const headerOf = (message: Pick<RawMessage, 'headers'>, name: string): readonly string[] =>
   message.headers.filter(([key]) => key === name).map(([, value]) => value)
 
 /** `length` is what the body takes up on the wire. Undefined: there is not as much as there should be. */
 type Body = { readonly content: Buffer; readonly length: number } | undefined
 
 const readBody = (headers: RawMessage['headers'], rest: Buffer): Body => {
-  const values = (name: string): readonly string[] => headers.filter(([key]) => key === name).map(([, value]) => value)
-  const lengths = values('content-length')
-  if (lengths.length + values('transfer-encoding').length > 1) throw new Error('the length is given twice')
-  if (values('transfer-encoding').includes('chunked')) return readChunks(rest)
+  const lengths = headerOf({ headers }, 'content-length')
+  const encodings = headerOf({ headers }, 'transfer-encoding')
+  if (lengths.length + encodings.length > 1) throw new Error('the length is given twice')
+  if (encodings.includes('chunked')) return readChunks(rest)
   const length = Number(lengths[0] ?? '0')
   return length > rest.length ? undefined : { content: rest.subarray(0, length), length }
 }

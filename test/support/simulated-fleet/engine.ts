@@ -123,7 +123,7 @@ export const startEngine = async (options: EngineOptions): Promise<Engine> => {
       publisher?.close()
       if (former !== undefined) {
         await untilNoticed()
-        publisher = await startKvEventPublisher({ inPlaceOf: former })
+        publisher = await startKvEventPublisher(former)
       }
       await server.start()
     },
