@@ -37,7 +37,7 @@ export const updateGauges = (
     const [{ removals, sessions }, { kvBytes, sessionBytes }] = await Promise.all([store.counts(), store.sizes()])
     metrics.set('removals_pending', {}, removals)
     metrics.set('sessions_active', {}, sessions)
-    metrics.set('kv_stored_bytes', {}, kvBytes)
+    if (kvBytes !== undefined) metrics.set('kv_stored_bytes', {}, kvBytes)
     if (sessionBytes !== undefined) metrics.set('sessions_bytes', {}, sessionBytes)
   })
 }

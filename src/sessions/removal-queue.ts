@@ -58,6 +58,6 @@ export interface RemovalQueue {
   knownArtefacts(artefactIds: readonly string[]): Promise<ReadonlySet<string>>
   /** Queued removals, due or not, and live sessions. For metrics. */
   counts(): Promise<{ readonly removals: number; readonly sessions: number }>
-  /** Bytes of stored KV, and of sessions (approximate) in this process, if any. For metrics. */
-  sizes(): Promise<{ readonly kvBytes: number; readonly sessionBytes: number | undefined }>
+  /** Bytes of stored KV where it has a limit, and of sessions (approximate) in this process, if any. For metrics. */
+  sizes(): Promise<{ readonly kvBytes: number | undefined; readonly sessionBytes: number | undefined }>
 }

@@ -58,7 +58,7 @@ export const metricDefinitions = {
     { reason: ['ttl', 'api', 'count', 'memory'] },
   ),
   sessions_bytes: gauge('Estimated memory of sessions and tombstones in the memory store, bytes; 0 with Redis.', {}),
-  kv_stored_bytes: sharedGauge('Stored KV of sessions, bytes.', {}),
+  kv_stored_bytes: sharedGauge('Stored KV of sessions, bytes; with Redis 0 unless kv.maxStoreBytes is set.', {}),
   kv_evictions_total: counter(
     'Stored KV removed from sessions that live, by reason: store size limit, or no pod can load it.',
     { reason: ['size', 'stale'] },

@@ -209,8 +209,8 @@ export const createRedisSessionStore = ({
     },
 
     async sizes() {
-      const [, , kvBytes = 0] = readAll((await run('totals', [])).detail, Number)
-      return { kvBytes, sessionBytes: undefined }
+      const [, , kvBytes] = readAll((await run('totals', [])).detail, Number)
+      return { kvBytes: kvLimit === undefined ? undefined : kvBytes, sessionBytes: undefined }
     },
   }
 }

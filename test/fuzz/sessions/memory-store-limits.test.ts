@@ -35,7 +35,7 @@ describe('the memory store', () => {
     const { store } = load
     const most = { sessions: 0, sessionBytes: 0, kvBytes: 0 }
     const measure = async (): Promise<void> => {
-      const [{ sessions }, { kvBytes, sessionBytes = 0 }] = await Promise.all([store.counts(), store.sizes()])
+      const [{ sessions }, { kvBytes = 0, sessionBytes = 0 }] = await Promise.all([store.counts(), store.sizes()])
       most.sessions = Math.max(most.sessions, sessions)
       most.sessionBytes = Math.max(most.sessionBytes, sessionBytes)
       most.kvBytes = Math.max(most.kvBytes, kvBytes)

@@ -32,7 +32,10 @@ local function store()
     write()
   end
   save(session)
-  track_kv(name_of(ARGV[3]), bytes)
+  untrack_kv(name_of(ARGV[3]))
+  if limit_bytes then
+    track_kv(name_of(ARGV[3]), bytes)
+  end
 end
 
 -- Whether the artefact fits in place of what the session has stored, after evictions: 'yes', 'no', or 'more' to go on.

@@ -1,4 +1,4 @@
--- Stored KV by size and last use.
+-- Stored KV by size and last use. Written only by gateways that have a limit for it.
 --   <prefix>k         hash: bytes of stored KV by session name, and under `total` their sum
 --   <prefix>k:<n>     sorted set: names of sessions with 2^n bytes of KV up to twice that, by time of last use
 -- The smallest and the largest group also hold what is smaller and larger.

@@ -8,9 +8,7 @@ local function untrack_kv(name)
   local bytes = tonumber(redis.call('HGET', kv_sizes, name)) or 0
   if bytes > 0 then
     redis.call('HDEL', kv_sizes, name)
-    if redis.call('HINCRBY', kv_sizes, 'total', string.format('%.0f', -bytes)) == 0 then
-      redis.call('DEL', kv_sizes)
-    end
+    redis.call('HINCRBY', kv_sizes, 'total', string.format('%.0f', -bytes))
     redis.call('ZREM', kv_group_of(bytes), name)
   end
 end
