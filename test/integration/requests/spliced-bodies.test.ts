@@ -18,7 +18,8 @@ const emptySlots = (request: RecordedRequest, reply: PodReply): boolean => {
     ['/slots', slots],
     ['/v1/models', { object: 'list', data: [{ id: 'tiny-random' }] }],
   ])
-  const isAboutSlots = request.path.startsWith('/slots') || ['/props', '/v1/models'].includes(request.path)
+  const isAboutSlots =
+    request.path.startsWith('/slots') || ['/props', '/lora-adapters', '/v1/models'].includes(request.path)
   if (isAboutSlots) reply.json(responses.has(request.path) ? 200 : 404, responses.get(request.path) ?? {})
   return isAboutSlots
 }
