@@ -5,14 +5,13 @@
 --       11 when the life of the session began that the artefact is of
 -- Returns: 'committed', 'refused', or 'more' (call again to make room), with the number of artefacts evicted
 --- @include session
---- @include expiry
 --- @include kv-eviction
 local session, artefact = load(ARGV[3]), ARGV[4]
 local id = 'a:' .. artefact
 local bytes, limit_bytes = tonumber(ARGV[7]), tonumber(ARGV[10])
 local evicted = 0
 -- A script holds up the turns of all sessions, so each call makes only some of the room.
-local most_ended, most_evicted = 16, 16
+local most_at_once = 16
 
 local record = ARGV[8] .. ' ' .. ARGV[6] .. ' ' .. ARGV[7] .. ' ' .. ARGV[5]
 -- Every turn reads and writes the session's text.
@@ -50,11 +49,9 @@ local function make_room()
   if bytes > limit_bytes then
     return 'no'
   end
-  local _, looked = end_due(most_ended)
-  if looked < most_ended then
-    evicted = evict_kv(limit_bytes - bytes, most_evicted, name)
-  end
-  return fits() and 'yes' or (looked == most_ended or evicted == most_evicted) and 'more' or 'no'
+  local has_more
+  evicted, has_more = evict_kv(limit_bytes - bytes, most_at_once, name)
+  return fits() and 'yes' or has_more and 'more' or 'no'
 end
 
 -- Of an artefact whose own record was lost nothing is known, so any turn's may replace it.

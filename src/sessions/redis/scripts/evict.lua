@@ -3,11 +3,9 @@
 -- ARGV: 1 prefix, 2 tombstone ms, 3 bytes that may stay, 4 how many at most
 -- Returns: 'done' with how many were dropped
 --- @include session
---- @include expiry
 --- @include kv-eviction
 local bytes, limit = tonumber(ARGV[3]), tonumber(ARGV[4])
 if stored_kv_bytes() <= bytes then
   return reply('done', 0)
 end
-local _, looked = end_due(limit)
-return reply('done', looked < limit and evict_kv(bytes, limit) or 0)
+return reply('done', (evict_kv(bytes, limit)))

@@ -1,5 +1,6 @@
 -- Which stored KV is evicted: of every group of sizes the least recently used, and of these the one with the greatest
 -- product of time since its last use and bytes. KV of a session in a turn stays. Needs what session.lua declares.
+--- @include expiry
 local function oldest_of(group, spared)
   local key, seen = prefix .. 'k:' .. group, {}
   while true do
@@ -42,10 +43,12 @@ local function drop_artefact(session, reason)
   save(session)
 end
 
--- Drops KV until `bytes` are left, at most `limit` times. KV of the session `spared` stays and does not count.
+-- Ends sessions that are due, then drops KV until `bytes` are left, each at most `limit` times. KV of the session
+-- `spared` stays and does not count. Returns how many it dropped, and whether there may be more to end or to drop.
 local function evict_kv(bytes, limit, spared)
+  local _, looked = end_due(limit)
   local dropped = 0
-  while dropped < limit do
+  while looked < limit and dropped < limit do
     local spared_bytes = spared and tonumber(redis.call('HGET', kv_sizes, spared)) or 0
     local victim = stored_kv_bytes() - spared_bytes > bytes and next_victim(spared)
     if not victim then
@@ -54,5 +57,5 @@ local function evict_kv(bytes, limit, spared)
     drop_artefact(victim, 'kv_evicted')
     dropped = dropped + 1
   end
-  return dropped
+  return dropped, looked == limit or dropped == limit
 end
