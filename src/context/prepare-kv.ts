@@ -1,4 +1,4 @@
-import { type Deadline, startDeadline, withinLimit } from '../async/deadline.ts'
+import { type Deadline, settledWithin, startDeadline } from '../async/deadline.ts'
 import type { SessionTurn as KvSessionTurn, PreparedTurn } from '../kvcache/kv-cache.ts'
 import type { KvPresence, PrepareBudget } from '../kvcache/kv-connector.ts'
 import type { KvMissReason } from '../kvcache/reasons.ts'
@@ -116,7 +116,11 @@ export const prepareKv = async (
     pods.turnEnded(pod, turnId)
     predictor.ended(predicted, { how: 'abandoned', response: undefined })
     if (claim !== undefined)
-      await withinLimit(releaseTimeoutMs, (signal) => route.pool.kv.release({ ...kvTurn, claim, signal }))
+      await settledWithin(
+        releaseTimeoutMs,
+        (signal) => route.pool.kv.release({ ...kvTurn, claim, signal }),
+        () => undefined,
+      )
     throw new RequestCancelledError()
   }
   const preparedMs = performance.now() - startedMs
