@@ -52,7 +52,7 @@ export const createEngines = (client: Pick<SlotClient, 'ask'>, pods: () => reado
       // An engine without /props is known by its model alone.
       client.ask({ pod, path: '/props' }, propsSchema.default({}), signal),
       client.ask({ pod, path: '/v1/models' }, modelsSchema, signal),
-      client.ask({ pod, path: '/lora-adapters' }, adaptersSchema.catch([]), signal),
+      client.ask({ pod, path: '/lora-adapters' }, adaptersSchema.default([]), signal),
     ])
     return { fingerprint: fingerprintOf(props, models, adapters), untilMs: performance.now() + trustMs }
   }

@@ -21,7 +21,9 @@ const other = { id_slot: 0, n_saved: 9, n_written: 1, n_erased: 9, n_restored: 9
 const answering =
   (own: object): Answer =>
   (request, response) =>
-    json(request.url === '/slots' ? [{ ...slot, ...own }] : { ...other, ...own })(request, response)
+    request.url === '/lora-adapters'
+      ? json([])(request, response)
+      : json(request.url === '/slots' ? [{ ...slot, ...own }] : { ...other, ...own })(request, response)
 const answerAsUsual = answering({})
 let answer: Answer
 let engine: ScriptedEngine
