@@ -11,14 +11,14 @@ export interface MadeCertificate {
   readonly cert: string
 }
 
-/** Makes a certificate for a DNS name with openssl. */
-export const makeCertificate = async (dnsName: string): Promise<MadeCertificate> => {
+/** Makes a certificate for a DNS name with openssl. `commonName` tells certificates of one DNS name apart. */
+export const makeCertificate = async (dnsName: string, commonName = dnsName): Promise<MadeCertificate> => {
   const folder = await mkdtemp(join(tmpdir(), 'certificate-'))
   const openssl = (command: string) => promisify(execFile)('openssl', command.split(' '), { cwd: folder })
   const ecKey = '-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes'
   try {
-    await openssl(`req -x509 ${ecKey} -subj /CN=ca-of-${dnsName} -days 2 -keyout ca.key -out ca.crt`)
-    await openssl(`req ${ecKey} -subj /CN=${dnsName} -keyout pod.key -out pod.csr`)
+    await openssl(`req -x509 ${ecKey} -subj /CN=ca-of-${commonName} -days 2 -keyout ca.key -out ca.crt`)
+    await openssl(`req ${ecKey} -subj /CN=${commonName} -keyout pod.key -out pod.csr`)
     await writeFile(join(folder, 'names'), `subjectAltName=DNS:${dnsName}\n`)
     await openssl('x509 -req -in pod.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -extfile names -out pod.crt')
     const [ca = '', key = '', cert = ''] = await Promise.all(

@@ -25,7 +25,7 @@ const install = async (name: string): Promise<void> => {
 
 beforeAll(async () => {
   for (const name of ['first', 'second', 'envoy']) {
-    const { ca, key, cert } = await makeCertificate(name)
+    const { ca, key, cert } = await makeCertificate('localhost', name)
     await appendFile(fileOf('ca.crt'), ca)
     await writeFile(fileOf(`${name}.key`), key)
     await writeFile(fileOf(`${name}.crt`), cert)
@@ -83,7 +83,7 @@ const nameServed = async (running: Stack, withCertificate = true): Promise<unkno
     port: Number(running.gateway().extproc.split(':')[1]),
     ca: await readFile(fileOf('ca.crt')),
     ALPNProtocols: ['h2'],
-    checkServerIdentity: () => undefined,
+    servername: 'localhost',
     ...(withCertificate ? { cert: await readFile(fileOf('envoy.crt')), key: await readFile(fileOf('envoy.key')) } : {}),
   })
   try {

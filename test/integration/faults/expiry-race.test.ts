@@ -19,6 +19,7 @@ const hourMs = 3_600_000
 const body = { model: 'scripted', prompt: 'hello' }
 
 describe.each([
+  { clock: 'right', offByMs: 0, store: 'redis' },
   { clock: 'an hour ahead', offByMs: hourMs, store: 'redis' },
   { clock: 'an hour behind', offByMs: -hourMs, store: 'redis' },
   { clock: 'right', offByMs: 0, store: 'memory' },

@@ -80,6 +80,9 @@ const attempt = async (url: string, headers: Record<string, string>, body: unkno
 
 describe.each([
   { status: 400, headers: {}, body: { error: { message: 'context too long', type: 'BadRequestError', code: 400 } } },
+  { status: 401, headers: { 'www-authenticate': 'Bearer' }, body: { detail: 'no' } },
+  { status: 404, headers: {}, body: { error: { message: 'no such model', code: 'model_not_found' } } },
+  { status: 422, headers: {}, body: { detail: [{ loc: ['body', 'prompt'] }] } },
   { status: 429, headers: { 'retry-after': '7', 'x-ratelimit-remaining-tokens': '0' }, body: { error: {} } },
   { status: 500, headers: {}, body: { error: { message: 'CUDA out of memory' } } },
   { status: 503, headers: { 'retry-after': '3' }, body: { error: { message: 'loading' } } },
