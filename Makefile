@@ -1,13 +1,12 @@
-# make run        start Envoy, the gateway and two pods on this machine; REDIS=1 with a Redis, ACCELERATOR=1 with the Wasm filter
+# make run        start Envoy, the gateway and two pods on this machine; REDIS=1 with a Redis
 # make test       format, lint, types, and the tests on real parts, but for those on vLLM and Kubernetes
-# make test-accelerator  the tests through Envoy, with the accelerator (accelerator/README.md)
 # make test-picker       the tests through Envoy, with the gateway as endpoint picker (docs/endpoint-picker.md)
 # make test-cluster  Kubernetes, Envoy Gateway and Istio themselves, with pods that are processes (says first what it builds; as root)
 # make test-memory-store  a million operations on the memory store, of which `make test` makes 50,000
 # make vllm-up    start two pods of real vLLM with LMCache on this machine's processors (says first what that takes)
 # make test-vllm  the tests on real vLLM, which `make test` leaves out; VLLM_FLEET=file takes the fleet of make vllm-up
 
-.PHONY: run test test-cluster test-accelerator test-picker check build install unit integration test-memory-store vllm-up test-vllm bench-ttft bench-gateway bench-sessions bench-kv-events clean
+.PHONY: run test test-cluster test-picker check build install unit integration test-memory-store vllm-up test-vllm bench-ttft bench-gateway bench-sessions bench-kv-events clean
 
 install: node_modules/.package-lock.json
 
@@ -15,16 +14,13 @@ node_modules/.package-lock.json: package-lock.json
 	npm ci --no-audit --no-fund
 	@touch $@
 
-build: dist/built dist/accelerator/turns.wasm
+build: dist/built
 
 # Empty; written last by the build.
 dist/built: node_modules/.package-lock.json $(wildcard tsconfig*.json) $(shell find src playground scripts -type f)
-	npm run --silent build:gateway
+	npm run --silent build
 
-dist/accelerator/turns.wasm: node_modules/.package-lock.json accelerator/build.mjs $(shell find accelerator/filter -type f)
-	node accelerator/build.mjs
-
-run: dist/built $(if $(filter 1,$(ACCELERATOR)),dist/accelerator/turns.wasm)
+run: build
 	@node dist/src/main.js run
 
 check: install
@@ -42,9 +38,6 @@ test: check build
 
 test-memory-store: install
 	MEMORY_STORE_OPERATIONS=1000000 npm run --silent test:memory-store
-
-test-accelerator: build
-	ACCELERATOR=1 npm run --silent test:accelerator
 
 test-cluster: build
 	npx tsc -p test/cluster/tsconfig.json && node .run/cluster/test/cluster/install/main.js

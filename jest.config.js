@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os'
 const shared = {
   testEnvironment: 'node',
   // Not the whole tree: .run may hold a Python environment of 50,000 files.
-  roots: ['<rootDir>/src', '<rootDir>/test', '<rootDir>/accelerator'],
+  roots: ['<rootDir>/src', '<rootDir>/test'],
   extensionsToTreatAsEsm: ['.ts'],
   transform: {
     '^.+\\.ts$': [
@@ -30,7 +30,7 @@ export default {
   // More than processors, since tests of integration wait for most of their time.
   maxWorkers: Math.min(8, Math.ceil(1.5 * availableParallelism())),
   projects: [
-    { ...shared, displayName: 'unit', testMatch: ['<rootDir>/{test/unit,accelerator/test}/**/*.test.ts'] },
+    { ...shared, displayName: 'unit', testMatch: ['<rootDir>/test/unit/**/*.test.ts'] },
     { ...shared, displayName: 'contract', testMatch: ['<rootDir>/test/contract/**/*.test.ts'] },
     { ...shared, displayName: 'fuzz', testMatch: ['<rootDir>/test/fuzz/**/*.test.ts'] },
     { ...shared, displayName: 'replay', testMatch: ['<rootDir>/test/replay/**/*.test.ts'] },

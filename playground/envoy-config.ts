@@ -4,7 +4,7 @@ import { type Document, isMap, isSeq, parseDocument, visit } from 'yaml'
 import { packageRoot } from './paths.ts'
 
 /** Envoy's configurations in this package: how Envoy is wired to the gateway. */
-export type EnvoyConfigFile = 'envoy.yaml' | 'deploy/envoy/accelerated.yaml' | 'deploy/envoy/picker.yaml'
+export type EnvoyConfigFile = 'envoy.yaml' | 'deploy/envoy/picker.yaml'
 
 /** Where the parts of one Envoy meet. Addresses are `host:port`. */
 export interface EnvoyAddresses {
@@ -19,8 +19,8 @@ export interface EnvoyAddresses {
 }
 
 /**
- * One of the package's configurations with other addresses, and absolute paths of the Lua file and the Wasm filter;
- * everything else is unchanged.
+ * One of the package's configurations with other addresses, and an absolute path of the Lua file; everything else is
+ * unchanged.
  * @throws Error when the file lacks an expected part
  */
 export const readEnvoyConfig = async (file: EnvoyConfigFile, addresses: EnvoyAddresses): Promise<string> => {
@@ -34,21 +34,17 @@ export const readEnvoyConfig = async (file: EnvoyConfigFile, addresses: EnvoyAdd
     const index = indexOfNamed(document, clusters, cluster)
     set([...clusters, index, 'load_assignment', 'endpoints'], [{ lb_endpoints: endpoints }])
   }
-  // Envoy resolves a relative name against its working directory.
-  const resolveFile = (filter: string, file: Path): void => {
-    const path = [...httpFilters, indexOfNamed(document, httpFilters, filter), ...file]
-    set(path, resolve(packageRoot(), String(document.getIn(path))))
-  }
   set(['admin', 'address'], addressOf(addresses.admin ?? '127.0.0.1:0'))
   set([...listener, 'address'], addressOf(addresses.listen))
   setEndpoints('pods', addresses.pods)
   setEndpoints('gateway', addresses.gateways)
+  const lua = indexOfNamed(document, httpFilters, 'envoy.filters.http.lua')
   // deploy/envoy/picker.yaml has none.
-  if (indexOfNamed(document, httpFilters, 'envoy.filters.http.lua') !== -1)
-    resolveFile('envoy.filters.http.lua', ['typed_config', 'default_source_code', 'filename'])
-  // Only deploy/envoy/accelerated.yaml has it.
-  if (indexOfNamed(document, httpFilters, 'envoy.filters.http.wasm') !== -1)
-    resolveFile('envoy.filters.http.wasm', ['typed_config', 'config', 'vm_config', 'code', 'local', 'filename'])
+  if (lua !== -1) {
+    const path = [...httpFilters, lua, 'typed_config', 'default_source_code', 'filename']
+    // Envoy resolves a relative name against its working directory.
+    set(path, resolve(packageRoot(), String(document.getIn(path))))
+  }
   if ((addresses.connector ?? 'llamacpp-slots') !== 'llamacpp-slots') forwardUnchanged(document)
   return document.toString({ lineWidth: 0 })
 }

@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
-import type { EnvoyConfigFile } from './envoy-config.ts'
 import type { Environment } from './run-command.ts'
 
 /** What the environment changes of `run`. */
@@ -9,8 +8,6 @@ export interface RunSettings {
   readonly host: string
   /** `GATEWAY_PORT`, default 8000. */
   readonly port: number
-  /** `ACCELERATOR=1`: deploy/envoy/accelerated.yaml instead of envoy.yaml. */
-  readonly envoyConfig: EnvoyConfigFile
   /** `REDIS=1`: a Redis of its own for the sessions, kept from run to run. */
   readonly startsRedis: boolean
   /** Sessions may outlive the gateway: in that Redis, or in one that its own options or `CTX_CONFIG_FILE` may name. */
@@ -37,8 +34,7 @@ export const readRunSettings = (env: Environment): RunSettings | string => {
   if (pods !== undefined && connector === 'llamacpp-slots' && !env['KV_DIR']) {
     return 'With PODS, say where the engines save KV: KV_DIR=/shared/folder (their --slot-save-path), or CONNECTOR=lmcache with LMCACHE_URL=…, or CONNECTOR=none for no KV at all.'
   }
-  const unclear = ['REDIS', 'ACCELERATOR'].find((name) => !['', '0', '1'].includes(env[name] ?? ''))
-  if (unclear !== undefined) return `${unclear} must be 1 or 0, not ${env[unclear]}.`
+  if (!['', '0', '1'].includes(env['REDIS'] ?? '')) return `REDIS must be 1 or 0, not ${env['REDIS']}.`
   const modelPath = env['MODEL'] ? resolve(env['MODEL']) : undefined
   if (modelPath !== undefined && !existsSync(modelPath)) return `MODEL must be a GGUF file; there is no ${modelPath}.`
   const startsRedis = env['REDIS'] === '1'
@@ -47,7 +43,6 @@ export const readRunSettings = (env: Environment): RunSettings | string => {
   return {
     host,
     port,
-    envoyConfig: env['ACCELERATOR'] === '1' ? 'deploy/envoy/accelerated.yaml' : 'envoy.yaml',
     startsRedis,
     keepsSessions: startsRedis || redisNames.some((name) => env[name]),
     pods,

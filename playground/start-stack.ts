@@ -100,7 +100,7 @@ export const startStack = async (settings: RunSettings, launch: StackLaunch): Pr
   const envoy = await keep(() =>
     startEnvoy({
       ...launch,
-      file: settings.envoyConfig,
+      file: 'envoy.yaml',
       addresses: {
         listen: `${host}:${port}`,
         admin: `127.0.0.1:${envoyAdminPort}`,

@@ -70,7 +70,6 @@ Environment, sessions:
   REDIS_URL=redis://…     use this Redis
 
 Environment, Envoy:
-  ACCELERATOR=1           with the Wasm filter (deploy/envoy/accelerated.yaml)
   ENVOY_BIN=…             the Envoy to run; default: the one on PATH, else one is installed
 
 Every option of the gateway (help serve) can be set in the environment too.`

@@ -19,7 +19,7 @@ import { startTargets, type TargetOptions } from './start-targets.ts'
 import { findTarget, targetName, wiringNames } from './targets.ts'
 
 const values = readOptions(
-  'What a turn costs, by ext_proc, with the accelerator and as picker, beside Envoy alone and a minimal external processor in Go.',
+  'What a turn costs, by ext_proc and as picker, beside Envoy alone and a minimal external processor in Go.',
   {
     rounds: { value: 'N', meaning: 'rounds', default: '5' },
     starts: { value: 'N', meaning: 'starts of all processes, each for an equal part of the rounds', default: '1' },

@@ -19,7 +19,6 @@ const limits: Readonly<
   Record<Wiring, Readonly<Record<'memory' | 'redis' | 'spliced', number>> & { readonly addedP50?: number }>
 > = {
   ext_proc: { memory: 0.7, redis: 0.6, spliced: 0.88, addedP50: 1.4 },
-  accelerator: { memory: 1.3, redis: 1, spliced: 1.4 },
   // llm-d's picker, measured beside the same Go server, has 0.54 and 0.23.
   picker: { memory: 0.54, redis: 0.5, spliced: 0.41 },
 }

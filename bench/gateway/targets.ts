@@ -4,11 +4,10 @@ import type { ProcessName } from './process-usage.ts'
 /** How Envoy is wired to the gateway: the configuration in use. */
 export const wirings = {
   ext_proc: 'envoy.yaml',
-  accelerator: 'deploy/envoy/accelerated.yaml',
   picker: 'deploy/envoy/picker.yaml',
 } as const satisfies Readonly<Record<string, EnvoyConfigFile>>
 export type Wiring = keyof typeof wirings
-export const wiringNames = ['ext_proc', 'accelerator', 'picker'] as const satisfies readonly Wiring[]
+export const wiringNames = ['ext_proc', 'picker'] as const satisfies readonly Wiring[]
 
 /** What a target does. `constants`: those of envoy.yaml, without a session. `spliced`: Redis, and a `cache_salt`. */
 export const gatewayCases = ['no session', 'constants', 'memory', 'redis', 'spliced'] as const

@@ -5,7 +5,7 @@ set -eu
 out=$1
 cd "$(dirname "$0")/../.."
 mkdir -p "$out/app/dist" "$out/packages"
-cp -R dist/src dist/accelerator "$out/app/dist/"
+cp -R dist/src "$out/app/dist/"
 cp -R package.json LICENSE protos "$out/app/"
 cp package.json package-lock.json "$out/packages/"
 cd "$out/packages"

@@ -1,5 +1,3 @@
-import { readFile } from 'node:fs/promises'
-
 /** Whether the gateway can take turns now, and what else the page shows. */
 export interface Readiness {
   readonly ready: boolean
@@ -10,7 +8,7 @@ export interface Readiness {
 export interface AdminAnswer {
   readonly status: number
   readonly contentType: string
-  readonly body: string | Buffer
+  readonly body: string
 }
 
 /** What the admin pages show. */
@@ -22,8 +20,6 @@ export interface AdminSources {
   /** The configuration without its secrets. */
   readonly redactedConfig: unknown
   readonly version: string
-  /** Envoy's filter of accelerator/, where it is installed. */
-  readonly acceleratorFile: URL
 }
 
 /** The pages by their paths. */
@@ -37,7 +33,6 @@ export const createAdminPages = (sources: AdminSources): ReadonlyMap<string, () 
       async () => ({ status: 200, contentType: sources.metrics.contentType, body: await sources.metrics.render() }),
     ],
     ['/config', async () => json(sources.redactedConfig)],
-    ['/accelerator/turns.wasm', () => wasmAnswer(sources.acceleratorFile)],
   ])
 
 const indexOf = (version: string): string =>
@@ -48,7 +43,6 @@ const indexOf = (version: string): string =>
     '/readyz   200 when it can take turns, else 503; what is missing, as JSON',
     '/metrics  Prometheus metrics',
     '/config   the effective configuration, without secrets',
-    '/accelerator/turns.wasm  the filter for Envoy, if it is installed',
     '',
   ].join('\n')
 
@@ -56,12 +50,6 @@ const readinessAnswer = (readiness: Readiness): AdminAnswer => ({
   ...json(readiness),
   status: readiness.ready ? 200 : 503,
 })
-
-const wasmAnswer = async (file: URL): Promise<AdminAnswer> => {
-  const body = await readFile(file).catch(() => undefined)
-  if (body === undefined) return text('The accelerator is not installed.\n', 404)
-  return { status: 200, contentType: 'application/wasm', body }
-}
 
 const json = (value: unknown): AdminAnswer => ({
   status: 200,

@@ -95,7 +95,6 @@ export const createApp = async (
     ...config.listen.admin,
     metrics,
     version: parts.version,
-    acceleratorFile: new URL('../../accelerator/turns.wasm', import.meta.url),
     redactedConfig: redactConfig(config),
     readiness: () => readinessOf({ isServing: health.isServing(), store: config.sessions.store, pools, warnings }),
     onError: (error) => log.warn('an admin page failed', { err: error }),

@@ -3,7 +3,7 @@ import { type ServerDuplexStream, status } from '@grpc/grpc-js'
 /** How a stream ends. Every code but `ok` is an error to the peer; `message` must not contain private data. */
 export type StreamStatus =
   | { readonly code: 'ok' }
-  | { readonly code: 'cancelled' | 'internal' | 'invalid_argument' | 'unavailable'; readonly message: string }
+  | { readonly code: 'cancelled' | 'internal' | 'unavailable'; readonly message: string }
 
 /** The server's side of an open gRPC stream. */
 export interface GrpcStream<Out> {
@@ -40,7 +40,6 @@ export interface StreamMethod<In, Out> {
 const codes = {
   cancelled: status.CANCELLED,
   internal: status.INTERNAL,
-  invalid_argument: status.INVALID_ARGUMENT,
   unavailable: status.UNAVAILABLE,
 } as const
 

@@ -13,7 +13,6 @@ import { createProcessMethod } from './process-method.ts'
 import type { ProcessHooks } from './process-stream.ts'
 import { createSelfSigned } from './self-signed.ts'
 import { followTlsFiles, readTlsFiles, type TlsFiles } from './tls-files.ts'
-import { createTurnsMethod } from './turns-stream.ts'
 
 export interface ExtProcServerOptions {
   readonly service: ContextCacheManager
@@ -100,7 +99,6 @@ export const createExtProcServer = (options: ExtProcServerOptions) => {
   const now = () => performance.now()
   const bodyMemory = { maxBytes: Math.max(maxHeldBodyBytes, 2 * maxBodyBytes), heldBytes: 0 }
   addStreams(createProcessMethod({ service, codec: createExtProcCodec(), maxBodyBytes, bodyMemory, hooks, now }))
-  addStreams(createTurnsMethod({ service, health, hooks, now }))
   addStreams(createHealthWatch(health))
   addCalls(createHealthCheck(health))
   addCalls(createAccessLog({ service, hooks }))

@@ -54,20 +54,6 @@ test('a body of 1 MiB passes, one of 17 MiB does not', async () => {
   expect((await send(17 << 20)).status).toBe(413)
 })
 
-const fileOf = (name: string) => readFile(join(packageRoot(), 'deploy/envoy-gateway', name), 'utf8')
-
-test('with the accelerator a turn is a hit without ext_proc, and its end is reported', async () => {
-  await rig.kubectl('delete', 'envoyextensionpolicy', 'context-cache-turns')
-  await rig.apply(await fileOf('accelerator.yaml'))
-  const id = await eventually(async () => {
-    const made = await create({ url })
-    expect((await use({ url }, made)).headers.get('x-context-cache')).toMatch(/^hit; tier=gpu/)
-    return made
-  })
-  const isReported = async () => expect((await call(`${url}/v1/context/${id}`)).body).toMatchObject({ turns: 2 })
-  await eventually(isReported, { timeoutMs: 10_000 })
-})
-
 test('without a gateway turns go on, and contexts are answered 503', async () => {
   const id = await create({ url })
   await rig.kubectl('scale', 'deployment', 'context-cache-gateway', '--replicas=0')
@@ -83,7 +69,8 @@ test('filters of your own answer preflights, refuse callers without a token, and
   const keys = await (await fetch(`http://127.0.0.1:${issuer.port}`)).text()
   issuer.stop()
   const local = `localJWKS: { type: Inline, inline: '${keys}' }`
-  await rig.apply((await fileOf('own-filters.yaml')).replace(/remoteJWKS: .*/, local))
+  const filters = await readFile(join(packageRoot(), 'deploy/envoy-gateway/own-filters.yaml'), 'utf8')
+  await rig.apply(filters.replace(/remoteJWKS: .*/, local))
 
   await eventually(async () => expect((await call(`${url}/v1/context`)).status).toBe(401))
   const origin = { origin: 'https://app.example.com', 'access-control-request-method': 'POST' }

@@ -9,7 +9,6 @@ import { createRawClient, type RawCall, type RawClient } from './raw-client.ts'
 
 export const paths = {
   process: '/envoy.service.ext_proc.v3.ExternalProcessor/Process',
-  turns: '/contextcache.turns.v1.Turns/Decide',
   accessLogs: '/opentelemetry.proto.collector.logs.v1.LogsService/Export',
   check: '/grpc.health.v1.Health/Check',
   watch: '/grpc.health.v1.Health/Watch',

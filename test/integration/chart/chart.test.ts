@@ -120,7 +120,7 @@ describe('the chart', () => {
   })
 
   test.each(
-    ['context-cache', 'own-filters', 'accelerator']
+    ['context-cache', 'own-filters']
       .map((name) => `envoy-gateway/${name}`)
       .concat('inference-pool/route', 'engines/vllm-lmcache'),
   )('deploy/%s.yaml, beside it, has valid manifests', (name) => expectValid(join(root, `deploy/${name}.yaml`)))

@@ -14,7 +14,7 @@ export interface Block {
 /** README.md and every Markdown file of the folders for readers, from the package's root. */
 export const documents: readonly string[] = [
   'README.md',
-  ...['docs', 'deploy', 'accelerator'].flatMap((folder) =>
+  ...['docs', 'deploy'].flatMap((folder) =>
     readdirSync(join(packageRoot(), folder), { recursive: true, encoding: 'utf8' })
       .filter((file) => file.endsWith('.md') && !file.includes('node_modules'))
       .map((file) => join(folder, file)),

@@ -82,15 +82,13 @@ export const embeddedPods =
 
 const configFiles = {
   lua: 'envoy.yaml',
-  accelerator: 'deploy/envoy/accelerated.yaml',
   picker: 'deploy/envoy/picker.yaml',
 } as const
 
 type Wiring = keyof typeof configFiles
 
-/** How Envoy is wired to the gateway: `make test-accelerator` and `make test-picker` run the same tests otherwise. */
-export const wiring: Wiring =
-  process.env['ACCELERATOR'] === '1' ? 'accelerator' : process.env['PICKER'] === '1' ? 'picker' : 'lua'
+/** How Envoy is wired to the gateway: `make test-picker` runs the same tests otherwise. */
+export const wiring: Wiring = process.env['PICKER'] === '1' ? 'picker' : 'lua'
 
 const secret = 'a secret of the integration tests that is long enough'
 

@@ -30,7 +30,6 @@ describe('createAdminServer', () => {
       metrics: { contentType: 'text/plain; version=0.0.4', render: () => render() },
       readiness: () => readiness(),
       redactedConfig: { tenant: { secret: '[redacted]' } },
-      acceleratorFile: new URL('http-server.test.ts', import.meta.url),
       pageTimeoutMs: 2_000,
       onError: (error) => void errors.push(error),
     })
@@ -70,7 +69,6 @@ describe('createAdminServer', () => {
     { path: '/readyz', type: 'application/json; charset=utf-8', holds: '"ready": true' },
     { path: '/metrics', type: 'text/plain; version=0.0.4', holds: 'metric 1' },
     { path: '/config', type: 'application/json; charset=utf-8', holds: '"secret": "[redacted]"' },
-    { path: '/accelerator/turns.wasm', type: 'application/wasm', holds: 'createAdminServer' },
     { path: '/metrics?name[]=x', type: 'text/plain; version=0.0.4', holds: 'metric 1' },
   ])('GET $path answers 200', async ({ path, type, holds }) => {
     const answer = await ask(path)
@@ -89,7 +87,7 @@ describe('createAdminServer', () => {
   test('/ lists every page', async () => {
     const { body } = await ask('/')
     const paths = [...body.matchAll(/^(\/\S+)/gm)].map(([, path]) => path ?? '')
-    expect(paths).toEqual(['/healthz', '/readyz', '/metrics', '/config', '/accelerator/turns.wasm'])
+    expect(paths).toEqual(['/healthz', '/readyz', '/metrics', '/config'])
     for (const path of paths) expect((await ask(path)).status).toBe(200)
   })
 
@@ -149,7 +147,6 @@ describe('createAdminServer', () => {
       metrics: { contentType: 'text/plain', render },
       readiness: () => readiness(),
       redactedConfig: {},
-      acceleratorFile: new URL('none.wasm', import.meta.url),
       onError: () => undefined,
     })
     await expect(second.start()).rejects.toMatchObject({ code: 'EADDRINUSE' })

@@ -2,13 +2,12 @@ import { expect, test } from '@jest/globals'
 import { readRunSettings } from '../../../playground/run-settings.ts'
 
 test.each([
-  ['nothing', {}, { host: '127.0.0.1', port: 8000, envoyConfig: 'envoy.yaml', pods: undefined }],
+  ['nothing', {}, { host: '127.0.0.1', port: 8000, pods: undefined }],
   ['LISTEN_HOST', { LISTEN_HOST: '0.0.0.0' }, { host: '0.0.0.0' }],
   ['REDIS', { REDIS: '1' }, { startsRedis: true, keepsSessions: true }],
   ['no Redis', { REDIS_URL: '', CTX_LOG_LEVEL: 'info' }, { keepsSessions: false }],
   ['a Redis in a file', { CTX_SESSIONS_REDIS_URL_FILE: 'url' }, { startsRedis: false, keepsSessions: true }],
   ['a configuration file', { CTX_CONFIG_FILE: 'config.yaml' }, { keepsSessions: true }],
-  ['ACCELERATOR', { ACCELERATOR: '1' }, { envoyConfig: 'deploy/envoy/accelerated.yaml' }],
   ['CTX_KV_CONNECTOR', { PODS: 'a:1', CTX_KV_CONNECTOR: 'none' }, { pods: ['a:1'], kvDirectory: undefined }],
   ['PODS and KV_DIR', { PODS: 'a:1, b:2', KV_DIR: '/kv' }, { pods: ['a:1', 'b:2'], kvDirectory: '/kv' }],
 ])('run with %s in the environment', (_name, env, expected) => {
