@@ -5,8 +5,9 @@
 # make test-memory-store  a million operations on the memory store, of which `make test` makes 50,000
 # make vllm-up    start two pods of real vLLM with LMCache on this machine's processors (says first what that takes)
 # make test-vllm  the tests on real vLLM, which `make test` leaves out; VLLM_FLEET=file takes the fleet of make vllm-up
+# make bench-fleet  what a fleet of conversations gets with and without the gateway; the other benches: docs/performance.md
 
-.PHONY: run test test-cluster test-picker check build install unit integration test-memory-store vllm-up test-vllm bench-ttft bench-gateway bench-sessions bench-kv-events clean
+.PHONY: run test test-cluster test-picker check build install unit integration test-memory-store vllm-up test-vllm bench-ttft bench-gateway bench-sessions bench-kv-events bench-fleet clean
 
 install: node_modules/.package-lock.json
 
@@ -62,6 +63,9 @@ bench-gateway: build
 
 bench-sessions: install
 	npx tsc -p bench/tsconfig.json && node bench/sessions/copy-scripts.mjs && node --max-old-space-size=8192 --expose-gc .run/bench/bench/sessions/main.js $(ARGS)
+
+bench-fleet: build
+	npx tsc -p bench/tsconfig.json && node .run/bench/bench/fleet/main.js $(ARGS)
 
 bench-kv-events: install
 	npx tsc -p bench/tsconfig.json && node --expose-gc .run/bench/bench/kv-events.js

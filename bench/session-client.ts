@@ -1,9 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { EventSourceParserStream } from 'eventsource-parser/stream'
-import { z } from 'zod'
 import type { BenchStack } from './bench-stack.ts'
 import { call, waitForContext } from './context-api.ts'
 import type { Prompt } from './prompts.ts'
+import { streamCompletion } from './stream-completion.ts'
 
 /** A streamed turn, as a client sees it. */
 export interface Turn {
@@ -26,6 +25,7 @@ export interface Conversation {
 }
 
 const thinkMs = 2_000
+const answerTokens = 4
 
 /** Creates a session with a first turn. Its KV is in the store when this resolves. */
 export const startConversation = async (stack: BenchStack, prompt: Prompt): Promise<Conversation> => {
@@ -71,35 +71,23 @@ export const turnPastGateway = async (
 /** A person reads before asking on. Engines that share processors spin and store for a second after an answer. */
 const think = (): Promise<void> => delay(thinkMs)
 
-const chunk = z.object({
-  choices: z.array(z.unknown()),
-  usage: z.object({ prompt_tokens_details: z.object({ cached_tokens: z.number() }).nullish() }).nullish(),
-})
-
 const turn = async (
   { engine: { model } }: BenchStack,
   url: string,
   prompt: Prompt,
   headers: Record<string, string> = {},
 ): Promise<Turn> => {
-  const generation = { max_tokens: 4, temperature: 0, ignore_eos: true }
-  const body = { model, prompt, ...generation, stream: true, stream_options: { include_usage: true } }
-  const startedMs = performance.now()
-  const response = await call(url, { method: 'POST', headers, body: JSON.stringify(body) })
-  if (!response.ok || response.body === null)
-    throw new Error(`${url} answered ${response.status}: ${await response.text()}`)
-  const events = response.body.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream())
-  let ttftMs: number | undefined
-  let cachedTokens = 0
-  for await (const { data } of events) {
-    if (data === '[DONE]') continue
-    const { choices, usage } = chunk.parse(JSON.parse(data))
-    // The first event with a choice is the first token, even where it is half a character and has no text yet.
-    if (choices.length > 0) ttftMs ??= performance.now() - startedMs
-    cachedTokens = usage?.prompt_tokens_details?.cached_tokens ?? cachedTokens
-  }
-  if (ttftMs === undefined) throw new Error(`${url} sent no token`)
-  const { headers: answered } = response
+  const {
+    ttftMs,
+    cachedTokens,
+    headers: answered,
+  } = await streamCompletion({
+    url,
+    model,
+    prompt,
+    maxTokens: answerTokens,
+    headers,
+  })
   const cache = answered.get('x-context-cache') ?? ''
   return { ttftMs, cachedTokens, sessionId: answered.get('x-session-id'), cache }
 }

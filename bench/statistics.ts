@@ -6,6 +6,10 @@ export const median = (values: readonly number[]): number => {
   return (upper + lower) / 2
 }
 
+/** The smallest value that at least `share` of the values do not exceed; undefined for no values. */
+export const percentile = (values: readonly number[], share: number): number | undefined =>
+  [...values].sort((a, b) => a - b)[Math.max(0, Math.ceil(share * values.length) - 1)]
+
 /** Smallest and largest value. */
 export const spread = (values: readonly number[]): readonly [number, number] => [
   Math.min(...values),

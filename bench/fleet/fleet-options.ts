@@ -1,0 +1,85 @@
+import { listOf, readOptions } from '../read-options.ts'
+import { stormNames } from './storms.ts'
+import { wayNames } from './ways.ts'
+import type { Workload } from './workload.ts'
+
+export const fleetEngineNames = ['embedded', 'llama-server', 'vllm'] as const
+export type FleetEngineName = (typeof fleetEngineNames)[number]
+
+/** Tokens that a pod can hold of one conversation. */
+export const contextTokens = 8192
+
+const title = `What a fleet of conversations gets, by each of three ways, side by side: requests to the pods in turn, to a pod by a hash of the
+conversation's name, both without a gateway, and through Envoy and the gateway with a session for each conversation.
+
+"computed anew" is the share of the tokens a client had sent before that an engine computed again, over later turns (turn 2 and later):
+the sum of (prompt - cached - new) over the sum of (prompt - new), where new are the ${'`--more`'} tokens and the answer before, none below 0.
+llama-server is found by LLAMA_SERVER, the path of the program; a running vLLM fleet by VLLM_FLEET, as for \`make test-vllm\`.
+`
+
+/** Reads the command line. @throws Error that names an option and what is wrong with it */
+export const readFleetOptions = () => {
+  const values = readOptions(title, {
+    conversations: { value: 'N', meaning: 'conversations at a time', default: '12' },
+    turns: { value: 'N', meaning: 'turns of each', default: '5' },
+    tokens: { value: 'N', meaning: 'tokens of a first prompt', default: '3000' },
+    more: { value: 'N', meaning: 'tokens that a later turn adds, beside the answer before', default: '60' },
+    output: { value: 'N', meaning: 'tokens of an answer', default: '16' },
+    pause: { value: 'SECONDS', meaning: 'mean pause between an answer and the next turn', default: '15' },
+    pods: { value: 'N', meaning: 'pods (vllm: those of its fleet)', default: '3' },
+    slots: { value: 'N', meaning: 'slots of a pod (not vllm)', default: '2' },
+    ways: { value: 'NAME,…', meaning: 'ways to measure', default: wayNames.join() },
+    engine: { value: 'NAME', meaning: fleetEngineNames.join(', '), default: 'embedded' },
+    model: { value: 'FILE', meaning: 'a GGUF file instead of the one with random weights (not vllm)', default: '' },
+    threads: { value: 'N', meaning: 'threads of a llama-server', default: '1' },
+    'llama-args': { value: 'TEXT', meaning: 'more flags of llama-server, divided by spaces', default: '' },
+    storm: { value: 'NAME', meaning: `at half time: ${stormNames.join(', ')}`, default: 'none' },
+    redis: {
+      value: '0|1',
+      meaning: "1: sessions in a Redis of the bench's own (storms that need it do so)",
+      default: '0',
+    },
+    seed: { value: 'TEXT', meaning: 'of the pauses', default: 'fleet' },
+    trace: { value: 'FILE', meaning: "writes the first way's requests as a trace (docs/replay.md)", default: '' },
+  })
+  const count = (name: keyof typeof values): number => {
+    const value = Number(values[name])
+    if (!Number.isInteger(value) || value < 1)
+      throw new Error(`--${name} must be a whole number from 1, not ${values[name]}`)
+    return value
+  }
+  const oneOf = <Name extends string>(name: keyof typeof values, names: readonly Name[], text: string): Name => {
+    const found = names.find((candidate) => candidate === text)
+    if (found === undefined) throw new Error(`--${name} must be one of ${names.join(', ')}, not ${text}`)
+    return found
+  }
+  const pauseSeconds = Number(values.pause)
+  if (!(pauseSeconds > 0)) throw new Error(`--pause must be a number of seconds, not ${values.pause}`)
+  const workload: Workload = {
+    conversations: count('conversations'),
+    turns: count('turns'),
+    firstTokens: count('tokens'),
+    moreTokens: count('more'),
+    outputTokens: count('output'),
+    pauseMs: pauseSeconds * 1000,
+    seed: values.seed,
+  }
+  const longest = workload.firstTokens + workload.turns * (workload.moreTokens + workload.outputTokens)
+  if (longest > contextTokens) throw new Error(`the last turns have ${longest} tokens, and a slot has ${contextTokens}`)
+  const storm = oneOf('storm', stormNames, values.storm)
+  return {
+    workload,
+    engine: oneOf('engine', fleetEngineNames, values.engine),
+    ways: listOf(values.ways).map((way) => oneOf('ways', wayNames, way)),
+    pods: count('pods'),
+    slots: count('slots'),
+    modelFile: values.model || undefined,
+    threads: count('threads'),
+    llamaArguments: values['llama-args'].split(' ').filter((part) => part !== ''),
+    storm,
+    usesRedis: oneOf('redis', ['0', '1'], values.redis) === '1' || ['gateway-killed', 'redis-away'].includes(storm),
+    traceFile: values.trace || undefined,
+  }
+}
+
+export type FleetOptions = ReturnType<typeof readFleetOptions>

@@ -1,0 +1,101 @@
+/**
+ * What a fleet of conversations gets with requests in turn, by a hash, and with sessions of the gateway. Prints a table
+ * and writes bench/out/fleet-<engine>.json. Run with `make bench-fleet`; `--help` lists the options.
+ */
+import { randomUUID } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createChildren } from '../../playground/child-process.ts'
+import { obtainVllmFleet, type RunningVllmFleet } from '../../playground/vllm/start-vllm-fleet.ts'
+import { machineNow, machineText, say, writeFigures } from '../bench-process.ts'
+import { wayFigures } from './figures.ts'
+import { type FleetOptions, readFleetOptions } from './fleet-options.ts'
+import { measureWay } from './measure-way.ts'
+import { fleetTable, type WayResult } from './report.ts'
+import { startFleet, vllmFleet } from './start-fleet.ts'
+import { startFleetGateway } from './start-fleet-gateway.ts'
+import { storm } from './storms.ts'
+import { busiestPod, createWay, type WayName } from './ways.ts'
+import { planConversations } from './workload.ts'
+import { writeTrace } from './write-trace.ts'
+
+const options = readFleetOptions()
+const { workload } = options
+const unique = randomUUID()
+const folder = mkdtempSync(join(tmpdir(), 'bench-fleet-'))
+process.on('exit', () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
+// An exit ends what runs and removes the folder; a signal alone would not.
+for (const [signal, status] of [['SIGINT', 130] as const, ['SIGTERM', 143] as const]) {
+  process.once(signal, () => process.exit(status))
+}
+
+const measure = async (way: WayName, running: RunningVllmFleet | undefined): Promise<WayResult> => {
+  const children = createChildren()
+  const ownFolder = join(folder, way)
+  await mkdir(ownFolder)
+  try {
+    say(`${way}: starting`)
+    const fleet = running ? vllmFleet(running) : await startFleet(options, { way, children, folder: ownFolder })
+    const { pods, model, vocabulary } = fleet
+    const common = { children, folder: ownFolder, usesRedis: options.usesRedis }
+    const gateway = way === 'gateway' ? await startFleetGateway(fleet, common) : undefined
+    const pod = busiestPod(
+      planConversations(workload).map(({ name }) => name),
+      pods.length,
+    )
+    const run = await measureWay({
+      name: way,
+      workload,
+      vocabulary,
+      // Pods that outlive a way hold the prompts of the one before.
+      promptSeed: `${unique} ${way}`,
+      send: createWay(way, { pods, gatewayUrl: gateway?.url, model, outputTokens: workload.outputTokens }),
+      storm: () => storm(options.storm, { fleet, pod, gateway }),
+    })
+    return { way, run, figures: wayFigures(run) }
+  } finally {
+    await children.stop()
+  }
+}
+
+const measureAll = async ({ engine, ways }: FleetOptions): Promise<readonly WayResult[]> => {
+  const running = engine === 'vllm' ? await obtainVllmFleet({ env: process.env, onLine: say }) : undefined
+  try {
+    const results: WayResult[] = []
+    for (const way of ways) results.push(await measure(way, running))
+    return results
+  } finally {
+    await running?.stop()
+  }
+}
+
+const machine = machineNow()
+const results = await measureAll(options)
+const { conversations, turns, firstTokens, pauseMs } = workload
+const load = `${conversations} conversations of ${turns} turns, ${firstTokens} tokens at first, pauses of ${pauseMs / 1000} s`
+const pods = options.engine === 'vllm' ? '' : `, ${options.pods} pods of ${options.slots} slots`
+const failures = results.flatMap(({ way, run }) => {
+  const failed = run.turns.find(({ failure }) => failure !== undefined)?.failure
+  return [
+    ...(failed === undefined ? [] : [`${way}: the first failure: ${failed}`]),
+    ...(run.stormFailure === undefined ? [] : [`${way}: the storm failed: ${run.stormFailure}`]),
+  ]
+})
+process.stdout.write(
+  [
+    `${options.engine}${pods}, ${load}, storm: ${options.storm}, ${machineText(machine)}`,
+    fleetTable(results, options.storm !== 'none'),
+    ...failures,
+    '',
+  ].join('\n\n'),
+)
+await writeFigures(`fleet-${options.engine}.json`, {
+  machine: { ...machine, loadAverageAfter: machineNow().loadAverage },
+  ...options,
+  results: results.map(({ way, run, figures }) => ({ way, figures, ...run })),
+})
+const [measured] = results
+if (options.traceFile !== undefined && measured !== undefined)
+  await writeTrace(options.traceFile, measured.run.turns, workload.outputTokens)
