@@ -65,7 +65,7 @@ bench-sessions: install
 	npx tsc -p bench/tsconfig.json && node bench/sessions/copy-scripts.mjs && node --max-old-space-size=8192 --expose-gc .run/bench/bench/sessions/main.js $(ARGS)
 
 bench-fleet: build
-	npx tsc -p bench/tsconfig.json && node .run/bench/bench/fleet/main.js $(ARGS)
+	npx tsc -p bench/tsconfig.json && node .run/bench/bench/fleet/main.js --engine $(or $(ENGINE),embedded) $(ARGS)
 
 bench-kv-events: install
 	npx tsc -p bench/tsconfig.json && node --expose-gc .run/bench/bench/kv-events.js

@@ -9,13 +9,19 @@ export type FleetEngineName = (typeof fleetEngineNames)[number]
 /** Tokens that a pod can hold of one conversation. */
 export const contextTokens = 8192
 
-const title = `What a fleet of conversations gets, by each of three ways, side by side: requests to the pods in turn, to a pod by a hash of the
-conversation's name, both without a gateway, and through Envoy and the gateway with a session for each conversation.
+const title = `What a fleet of conversations gets, by each of three ways, one after the other, with the same schedule and fresh pods:
+  round-robin  to the pods in turn, without a gateway
+  affinity     to a pod by a hash of the conversation's name, without a gateway
+  gateway      through Envoy and the gateway, with a session for each conversation
 
-"computed anew" is the share of the tokens a client had sent before that an engine computed again, over later turns (turn 2 and later):
-the sum of (prompt - cached - new) over the sum of (prompt - new), where new are the ${'`--more`'} tokens and the answer before, none below 0.
-llama-server is found by LLAMA_SERVER, the path of the program; a running vLLM fleet by VLLM_FLEET, as for \`make test-vllm\`.
-`
+"computed anew" is the share of what a client had sent before that an engine computed again, over later turns (from the second on):
+the sum of (prompt - cached - new), none below 0, over the sum of (prompt - new); new are the tokens of --more and of the answer before.
+Times and shares are those of answered turns. A turn that fails is not sent again; the next one follows after its pause.
+
+Storms come at half time, to each way alike: pod-killed ends the pod that the hash gives most conversations by SIGKILL, pod-replaced by SIGTERM,
+and another one is there after 2 s; gateway-killed ends the gateway by SIGKILL and starts it at once; redis-away stops Redis for 10 s.
+
+LLAMA_SERVER is the path of a llama-server, VLLM_FLEET the description of a running fleet, as for "make test-vllm".`
 
 /** Reads the command line. @throws Error that names an option and what is wrong with it */
 export const readFleetOptions = () => {
@@ -36,7 +42,7 @@ export const readFleetOptions = () => {
     storm: { value: 'NAME', meaning: `at half time: ${stormNames.join(', ')}`, default: 'none' },
     redis: {
       value: '0|1',
-      meaning: "1: sessions in a Redis of the bench's own (storms that need it do so)",
+      meaning: "1: sessions in a Redis of the bench's own (storms that need one do so)",
       default: '0',
     },
     seed: { value: 'TEXT', meaning: 'of the pauses', default: 'fleet' },
@@ -67,9 +73,13 @@ export const readFleetOptions = () => {
   const longest = workload.firstTokens + workload.turns * (workload.moreTokens + workload.outputTokens)
   if (longest > contextTokens) throw new Error(`the last turns have ${longest} tokens, and a slot has ${contextTokens}`)
   const storm = oneOf('storm', stormNames, values.storm)
+  const engine = oneOf('engine', fleetEngineNames, values.engine)
+  if (engine === 'vllm' && storm.startsWith('pod-')) throw new Error(`--storm ${storm} is not for the pods of vllm`)
+  if (engine === 'llama-server' && !process.env['LLAMA_SERVER'])
+    throw new Error('--engine llama-server wants LLAMA_SERVER, the path of a llama-server')
   return {
     workload,
-    engine: oneOf('engine', fleetEngineNames, values.engine),
+    engine,
     ways: listOf(values.ways).map((way) => oneOf('ways', wayNames, way)),
     pods: count('pods'),
     slots: count('slots'),

@@ -46,7 +46,9 @@ export const startFleetGateway = async (
     started.set(server.child.name, { child: server.child, start })
     return server
   }
-  const { url } = await startStack(settings, { env, children, onLine: say, keep })
+  // Not what Redis prints of its own end.
+  const onLine = (line: string): void => void (/^\d+:/.test(line) || say(line))
+  const { url } = await startStack(settings, { env, children, onLine, keep })
   return {
     url,
     redis: started.get('redis')?.child,
