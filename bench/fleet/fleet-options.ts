@@ -38,7 +38,7 @@ export const readFleetOptions = () => {
     engine: { value: 'NAME', meaning: fleetEngineNames.join(', '), default: 'embedded' },
     model: { value: 'FILE', meaning: 'a GGUF file instead of the one with random weights (not vllm)', default: '' },
     threads: { value: 'N', meaning: 'threads of a llama-server', default: '1' },
-    'llama-args': { value: 'TEXT', meaning: 'more flags of llama-server, divided by spaces', default: '' },
+    'llama-args': { value: 'TEXT', meaning: 'more flags of llama-server, as in --llama-args="-b 512"', default: '' },
     storm: { value: 'NAME', meaning: `at half time: ${stormNames.join(', ')}`, default: 'none' },
     redis: {
       value: '0|1',
