@@ -82,7 +82,7 @@ export const replayTrace = (
     const held = pod.blocks.heldPrefix(request.blocks)
     const stored = store.heldPrefix(request.blocks)
     store.use(request.blocks, stored)
-    const budgetMs = gateway.planLoad({ podTokens: held * blockTokens, storeTokens: stored * blockTokens })
+    const budgetMs = gateway.planLoad(turn, { podTokens: held * blockTokens, storeTokens: stored * blockTokens })
     if (budgetMs === undefined) {
       forward(turn, pod, { arrivedMs, presentBlocks: held })
       return

@@ -18,13 +18,14 @@ export interface RoutedTurn extends TurnAtPod {
   /** The pod's place in the fleet. */
   readonly podIndex: number
   readonly request: TraceRequest
+  readonly routing: RoutingInput
 }
 
 const model = 'model'
 /** As a gateway's own defaults have it. */
 const stickiness = { factor: 2, margin: 4 } as const
 const turnLeaseMs = 660_000
-const maxLoadMs = 10_000
+const maxLoadMs = 30_000
 const maxSessions = 100_000
 
 const idle = { running: 0, waiting: 0, kvUsage: 0, inFlightAtRead: 0 } as const
@@ -93,7 +94,15 @@ export const createSimulatedGateway = (options: {
         throw new Error('A replay has pods, and all are ready')
       }
       turns += 1
-      const turn: RoutedTurn = { turnId: `turn-${turns}`, pod: outcome.pod, podIndex, model, conversation, request }
+      const turn: RoutedTurn = {
+        turnId: `turn-${turns}`,
+        pod: outcome.pod,
+        podIndex,
+        model,
+        conversation,
+        request,
+        routing,
+      }
       inFlight[podIndex]?.started(turn.turnId)
       predictor.routed(turn, routing)
       return turn
@@ -102,18 +111,23 @@ export const createSimulatedGateway = (options: {
      * How long the turn may wait for a load, or undefined for no load, given what the pod and the store hold, in tokens
      * from the prompt's start.
      */
-    planLoad: ({ podTokens, storeTokens }: { readonly podTokens: number; readonly storeTokens: number }) => {
+    planLoad: (
+      { pod }: RoutedTurn,
+      { podTokens, storeTokens }: { readonly podTokens: number; readonly storeTokens: number },
+    ) => {
       const loadMs = worthwhileLoadMs(costs, {
         model,
         stored: { tokens: storeTokens, bytes: storeTokens * bytesPerToken },
         residentTokens: podTokens,
       })
-      return loadMs === undefined ? undefined : loadBudgetMs({ costs, maxLoadMs }, model, storeTokens)
+      const budget = { tokens: storeTokens, backlogMs: predictor.backlogMs(pod) }
+      return loadMs === undefined ? undefined : loadBudgetMs({ costs, maxLoadMs }, model, budget)
     },
     /** `load` is undefined when the turn did not wait for its end. */
     loadEnded: (turn: RoutedTurn, load: { readonly tokens: number; readonly tookMs: number } | undefined): void =>
       predictor.loadEnded(turn, load && { bytes: load.tokens * bytesPerToken, loadMs: load.tookMs }),
-    forwarded: (turn: RoutedTurn, tokensToCompute: number): void => predictor.forwarded(turn, tokensToCompute),
+    forwarded: (turn: RoutedTurn, tokensToCompute: number): void =>
+      predictor.forwarded(turn, turn.routing, tokensToCompute),
     /** The response is complete. `ttfbMs` runs from when the request was forwarded. */
     ended: (turn: RoutedTurn, response: { readonly computedTokens: number; readonly ttfbMs: number }): void => {
       inFlight[turn.podIndex]?.ended(turn.turnId)

@@ -1,51 +1,118 @@
 import type { WorkKind } from './plan/admission-notation.ts'
 import { type AdmissionPlan, placeName } from './plan/plan-admission.ts'
-import { createResourceQueue, type PoolNeed, type RefusalReason, type Settlement } from './resource-queue.ts'
+import type { PoolNeed } from './resources.ts'
+import { createTurnQueue, type QueuedWork, type Settlement, type Vacancies } from './turn-queue.ts'
 
-/** A piece of work of a turn that may need resources. */
-export interface AdmissionWork {
-  readonly kind: WorkKind
+/** Who waits with a piece of work. */
+export interface WorkClient {
+  /** Aborted when the client disconnects. It is read only when the work has to wait. */
+  readonly signal: AbortSignal
+  /** Called before the work waits. Default: nothing. */
+  readonly onWait?: (() => void) | undefined
+}
+
+/** A turn that is about to be forwarded. */
+export interface TurnWork extends WorkClient {
   readonly turnId: string
   /** Undefined: unknown, and only the requirements of any model apply. */
   readonly model: string | undefined
-  readonly pod: string
   /** The InferenceObjective that the request names. Default: none. */
   readonly objective?: string | undefined
+  /** Undefined: that of requests without a session. */
+  readonly tenant: string | undefined
+  /** Whether most of the prompt's KV is in a pod, or can be loaded: a hit, which goes before other turns. */
+  readonly isShort: boolean
+  /**
+   * The pod of the turn, one of those that `mayChoose` allows to it; undefined: no other pod is worth it now.
+   * `waitedMs`: since its arrival.
+   */
+  pick(mayChoose: Vacancies['hasRoom'], waitedMs: number): string | undefined
+  /** How long it waits for room at a pod at most, milliseconds. */
+  readonly roomWaitMs: number
 }
 
-export type AdmissionAnswer =
-  | { readonly kind: 'admitted' }
-  | { readonly kind: 'refused'; readonly reason: RefusalReason }
-  | { readonly kind: 'waiting'; readonly settled: Promise<Settlement> }
+/** The load of a turn's KV. */
+export interface LoadWork extends WorkClient {
+  readonly turnId: string
+  readonly model: string | undefined
+  readonly pod: string
+  readonly waitMs: number
+}
 
-export type Admission = ReturnType<typeof createAdmission>
+/** A pod where a turn was admitted and found no room. */
+export interface TriedPod {
+  readonly pod: string
+  readonly isShort: boolean
+}
+
+/** How much of a resource is in use; of a global one `pod` is undefined. */
+export interface ResourceUsage {
+  readonly resource: string
+  readonly pod: string | undefined
+  readonly inUse: number
+  readonly count: number
+}
 
 /**
- * Resource-based admission control of one gateway process: work starts when the named resources it requires are free,
- * in the order of priority and age. It knows nothing of what other processes admit. `nowMs` is a monotonic clock.
+ * Admission control of one gateway process: turns wait, in one queue, for room at a pod and for the named resources that
+ * they require. It knows nothing of what other processes admit; that a pod has no room shows when a turn tries.
  */
+export interface Admission {
+  /** How long a turn waits for resources at most, milliseconds. */
+  readonly maxWaitMs: number
+  /** How long Envoy waits for a decision at most, milliseconds. */
+  readonly messageTimeoutMs: number
+  /** Whether any work requires resources. */
+  readonly holdsResources: boolean
+  /** Admits a turn to a pod, at once or later. `tried`: it was admitted there and comes back, at its place in the order. */
+  admit(turn: TurnWork, tried?: TriedPod): Settlement | Promise<Settlement>
+  /** Admits a load. */
+  admitLoad(load: LoadWork): Settlement | Promise<Settlement>
+  /** Releases what the work of a turn holds. Unknown work is ignored: another process may have admitted it. */
+  release(kind: WorkKind, turnId: string): void
+  /** There is room at the pod, or there may be: a turn released its slot. */
+  roomAt(pod: string): void
+  /** A turn left KV, which the session's next turn will use. */
+  expectHits(): void
+  /** Whether turns that are no hits leave room for hits, at every pod that can run more than one turn. */
+  keepsRoom(): boolean
+  /** Turns and loads that wait. */
+  waiting(): number
+  /** How much of every resource is in use, at each of the pods. */
+  usage(pods: readonly string[]): readonly ResourceUsage[]
+  /** Removes all waiting work (`left`) and stops the timer. */
+  close(): void
+}
+
+/** After one hit, others are expected for so long, milliseconds: longer than most pauses in conversations. */
+const hitsExpectedMs = 60_000
+
+/** `nowMs` is a monotonic clock. */
 export const createAdmission = (options: {
   readonly plan: AdmissionPlan
   readonly maxWaiting: number
   readonly maxWaitMs: number
+  readonly messageTimeoutMs: number
   /** How long a turn holds its resources when its end is not reported, milliseconds. */
   readonly leaseMs: number
   readonly nowMs: () => number
   /** For metrics and the log. */
   readonly events: {
-    /** Work that needs resources stopped waiting for them; `waitedMs` is 0 if it did not wait. */
+    /** Work that waited, or that requires resources, was settled after `waitedMs`; 0: at once. */
     settled(kind: WorkKind, settlement: Settlement, waitedMs: number): void
     /** The end of the work was not reported: its lease expired, and its resources are free. */
     leaseExpired(kind: WorkKind): void
   }
-}) => {
-  const { plan, nowMs, events } = options
+}): Admission => {
+  const { plan, nowMs, events, maxWaitMs } = options
   const isGlobal = new Set(plan.resources.filter((resource) => resource.isGlobal).map(({ name }) => name))
   const pending = new Map<string, (settlement: Settlement) => void>()
+  const works = new WeakMap<TurnWork, QueuedWork>()
   let timer: NodeJS.Timeout | undefined
   let dueMs = Number.POSITIVE_INFINITY
+  let hitsUntilMs = Number.NEGATIVE_INFINITY
 
-  const queue = createResourceQueue({
+  const queue = createTurnQueue({
     ...options,
     observer: {
       settled: (id, settlement) => pending.get(id)?.(settlement),
@@ -53,7 +120,7 @@ export const createAdmission = (options: {
     },
   })
 
-  /** One timer, for the next deadline or lease. */
+  /** One timer, for the next deadline, look or lease. */
   const setTimer = (): void => {
     const nextMs = queue.nextTickMs() ?? Number.POSITIVE_INFINITY
     if (nextMs === dueMs) return
@@ -70,16 +137,40 @@ export const createAdmission = (options: {
     )
   }
 
-  const poolsOf = ({ kind, model, pod }: AdmissionWork): readonly PoolNeed[] =>
+  const needsAt = (pod: string, kind: WorkKind, model: string | undefined): readonly PoolNeed[] =>
     plan.needsOf(kind, model).map(({ resource, count }) => ({
       pool: placeName(resource, isGlobal.has(resource) ? undefined : pod),
       count,
       capacity: plan.countOf(resource, pod),
     }))
 
-  const wait = (work: AdmissionWork, signal: AbortSignal): Promise<Settlement> => {
-    const id = idOf(work.kind, work.turnId)
+  /** Prefers pods whose resources are free; where none are, the turn waits for those of the pod that it likes best. */
+  const workOf = (turn: TurnWork): QueuedWork => {
+    const { turnId, model, objective, tenant = '', isShort, roomWaitMs } = turn
+    const arrivedMs = nowMs()
+    const requires = plan.needsOf('prefill', model).length > 0
+    return {
+      id: idOf('prefill', turnId),
+      priority: plan.priorityOf(model, objective),
+      tenant,
+      isShort,
+      arrivedMs,
+      resourcesWaitMs: maxWaitMs,
+      roomWaitMs,
+      place: (vacancies) => {
+        const waitedMs = nowMs() - arrivedMs
+        const hasRoom = (pod: string, short: boolean) => vacancies.hasRoom(pod, short)
+        const isFree = (pod: string, short: boolean) =>
+          hasRoom(pod, short) && vacancies.fits(needsAt(pod, 'prefill', model))
+        const pod = (requires ? turn.pick(isFree, waitedMs) : undefined) ?? turn.pick(hasRoom, waitedMs)
+        return pod === undefined ? undefined : { pod, needs: requires ? needsAt(pod, 'prefill', model) : noNeeds }
+      },
+    }
+  }
+
+  const wait = (kind: WorkKind, { id }: QueuedWork, { signal, onWait }: WorkClient): Promise<Settlement> => {
     const startedMs = nowMs()
+    onWait?.()
     return new Promise((resolve) => {
       const leave = (): void => {
         queue.leave(id)
@@ -88,7 +179,7 @@ export const createAdmission = (options: {
       pending.set(id, (settlement) => {
         pending.delete(id)
         signal.removeEventListener('abort', leave)
-        events.settled(work.kind, settlement, nowMs() - startedMs)
+        events.settled(kind, settlement, nowMs() - startedMs)
         resolve(settlement)
       })
       if (signal.aborted) leave()
@@ -98,39 +189,53 @@ export const createAdmission = (options: {
   }
 
   return {
-    /** How long a turn waits at most, milliseconds. */
-    maxWaitMs: options.maxWaitMs,
-    /**
-     * Requests all that the work requires. Work that waits leaves the queue when the client's signal aborts; the signal
-     * is read only when the work has to wait.
-     */
-    request: (
-      work: AdmissionWork,
-      { waitMs, client }: { readonly waitMs: number; readonly client: { readonly signal: AbortSignal } },
-    ): AdmissionAnswer => {
-      const needs = poolsOf(work)
-      if (needs.length === 0) return { kind: 'admitted' }
-      const id = idOf(work.kind, work.turnId)
-      const answer = queue.request({ id, priority: plan.priorityOf(work.model, work.objective), needs, waitMs })
-      switch (answer) {
-        case 'admitted':
-          events.settled(work.kind, { kind: 'admitted' }, 0)
-          return { kind: 'admitted' }
-        case 'refused':
-          events.settled(work.kind, { kind: 'refused', reason: 'full' }, 0)
-          return { kind: 'refused', reason: 'full' }
-        case 'waiting':
-          return { kind: 'waiting', settled: wait(work, client.signal) }
-      }
+    maxWaitMs,
+    messageTimeoutMs: options.messageTimeoutMs,
+    holdsResources: plan.resources.length > 0,
+    admit: (turn, tried) => {
+      const work = works.get(turn) ?? workOf(turn)
+      works.set(turn, work)
+      if (turn.isShort) hitsUntilMs = nowMs() + hitsExpectedMs
+      const answer = tried === undefined ? queue.request(work) : queue.noRoom(work, tried.pod, tried.isShort)
+      if (answer === 'waiting') return wait('prefill', work, turn)
+      // A turn that tried before was counted then.
+      const isCounted = tried === undefined ? plan.needsOf('prefill', turn.model).length > 0 : !isWithRoom(answer)
+      if (isCounted) events.settled('prefill', answer, 0)
+      return answer
     },
-    /** Releases what the work of a turn holds. Unknown work is ignored: another process may have admitted it. */
-    release: (kind: WorkKind, turnId: string): void => {
+    admitLoad: (load) => {
+      const { turnId, model, pod, waitMs } = load
+      const needs = needsAt(pod, 'load', model)
+      if (needs.length === 0) return { kind: 'admitted', pod, hasRoom: true }
+      const work: QueuedWork = {
+        id: idOf('load', turnId),
+        priority: plan.priorityOf(model),
+        tenant: '',
+        isShort: true,
+        arrivedMs: nowMs(),
+        resourcesWaitMs: waitMs,
+        roomWaitMs: waitMs,
+        place: () => ({ pod: undefined, needs }),
+      }
+      const answer = queue.request(work)
+      if (answer === 'waiting') return wait('load', work, load)
+      events.settled('load', answer, 0)
+      return answer
+    },
+    release: (kind, turnId) => {
       queue.release(idOf(kind, turnId))
       setTimer()
     },
+    roomAt: (pod) => {
+      queue.roomAt(pod)
+      setTimer()
+    },
+    expectHits: () => {
+      hitsUntilMs = nowMs() + hitsExpectedMs
+    },
+    keepsRoom: () => nowMs() < hitsUntilMs,
     waiting: () => queue.waiting(),
-    /** How much of every resource is in use, at each of the pods; of a global one `pod` is undefined. */
-    usage: (pods: readonly string[]) => {
+    usage: (pods) => {
       queue.tick()
       return plan.resources.flatMap(({ name }) =>
         (isGlobal.has(name) ? [undefined] : pods).map((pod) => ({
@@ -141,13 +246,16 @@ export const createAdmission = (options: {
         })),
       )
     },
-    /** Removes all waiting work (`left`) and stops the timer. */
-    close: (): void => {
+    close: () => {
       for (const id of pending.keys()) queue.leave(id)
       setTimer()
     },
   }
 }
+
+const noNeeds: readonly PoolNeed[] = []
+
+const isWithRoom = (settlement: Settlement): boolean => settlement.kind === 'admitted' && settlement.hasRoom
 
 const idOf = (kind: WorkKind, turnId: string): string => `${kind}:${turnId}`
 

@@ -37,13 +37,16 @@ export const createApp = async (
   const warnings = createWarnings(parts.log)
   const { store, forPool, onFault } = await createStores(config, { log, metrics, warnings })
   const events = createContextEvents(metrics, log, onFault)
+  const pods = () => pools.flatMap((pool) => pool.pods())
+  const admission = createConfiguredAdmission(config, { pods, metrics, log })
+  const roomAt = (pod: string): void => admission.roomAt(pod)
   const [firstPool, ...otherPools] = await Promise.all(
-    poolsOf(config).map((pool) => createPool(pool, config, { stores: forPool(pool.name), log, metrics, warnings })),
+    poolsOf(config).map((pool) =>
+      createPool(pool, config, { stores: forPool(pool.name), log, metrics, warnings, roomAt }),
+    ),
   )
   if (firstPool === undefined) throw new Error('the configuration was not checked')
   const pools = [firstPool, ...otherPools]
-  const pods = () => pools.flatMap((pool) => pool.pods())
-  const admission = createConfiguredAdmission(config, { pods, metrics, log })
   const { manager, reaper, drain } = createContextCacheManager(
     {
       store,
@@ -58,7 +61,7 @@ export const createApp = async (
       ...config.turns,
       ...config.tenant,
       leaseMs: config.turns.leaseSeconds * 1000,
-      offloadTimeoutMs: Math.max(...poolsOf(config).map(({ kv }) => kv.callTimeoutMs)),
+      offloadTimeoutMs: config.turns.leaseSeconds * 1000,
       announceGraceMs: config.reaper.announceGraceMs,
       deleteWaitMs,
       reaper: { ...config.reaper, orphanIntervalMs: sweepIntervalsPerOrphanSearch * config.reaper.intervalMs },
@@ -116,7 +119,7 @@ export const createApp = async (
     /** Drains: Envoy goes elsewhere, running turns end. Then closes everything. */
     stop: async (): Promise<void> => {
       await extproc.drain(drainMs)
-      admission?.close()
+      admission.close()
       await drain()
       await reaper.stop()
       await Promise.all(pools.map((pool) => pool.stop()))

@@ -33,7 +33,14 @@ const maxRoutedSessions = 100_000
 export const createPool = async (
   poolConfig: PoolConfig,
   config: Config,
-  parts: { readonly stores: PoolStores; readonly log: Logger; readonly metrics: Metrics; readonly warnings: Warnings },
+  parts: {
+    readonly stores: PoolStores
+    readonly log: Logger
+    readonly metrics: Metrics
+    readonly warnings: Warnings
+    /** A pod has room for another turn. */
+    readonly roomAt: (pod: string) => void
+  },
 ) => {
   const { name, kv: kvConfig } = poolConfig
   const { stores, log, warnings } = parts
@@ -59,6 +66,7 @@ export const createPool = async (
     maxTurnMs: config.turns.leaseSeconds * 1000,
     orphanGraceMs: config.reaper.announceGraceMs,
     maxArtefactBytes: maxStoreBytes === undefined ? undefined : maxStoreBytes * storeThreshold,
+    roomAt: parts.roomAt,
     warnings,
     log,
   })

@@ -9,24 +9,29 @@ import type { PodState } from '../routing/pod.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 
-/** Admission control with its metrics; undefined where no work requires a resource. */
+/** The queue of turns, with its metrics. */
 export const createConfiguredAdmission = (
   config: Config,
   parts: { readonly pods: () => readonly PodState[]; readonly metrics: Metrics; readonly log: Logger },
-): Admission | undefined => {
+): Admission => {
   const { metrics, log } = parts
   const outcome = planAdmission(config.admission, listedPods(config))
-  if (outcome.kind === 'off') return undefined
   if (outcome.kind === 'invalid') throw new Error('the configuration was not checked')
   const admission = createAdmission({
     plan: outcome.plan,
     maxWaiting: config.admission.maxWaiting,
     maxWaitMs: config.admission.maxWaitMs,
+    messageTimeoutMs: config.admission.messageTimeoutMs,
     leaseMs: config.turns.leaseSeconds * 1000,
     nowMs: () => performance.now(),
     events: {
       settled: (kind, settlement, durationMs) => {
-        metrics.observe('admission_wait_seconds', { kind, outcome: settlement.kind }, durationMs)
+        const isWithout = settlement.kind === 'admitted' && !settlement.hasRoom
+        metrics.observe(
+          'admission_wait_seconds',
+          { kind, outcome: isWithout ? 'no_room' : settlement.kind },
+          durationMs,
+        )
         if (settlement.kind === 'refused') metrics.add('admission_refused_total', { kind, reason: settlement.reason })
       },
       leaseExpired: (kind) => {

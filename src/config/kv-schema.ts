@@ -26,8 +26,10 @@ export const kv = group({
     ),
   loadBudgetMs: milliseconds
     .max(60_000)
-    .default(10_000)
-    .describe('Longest wait for KV, never longer than computing it is predicted to take, or 1 s, if that is more.'),
+    .default(30_000)
+    .describe(
+      'Longest wait for KV at a pod, never longer than computing it there is predicted to take, or 1 s, if that is more.',
+    ),
   prefillMsPerToken: decimal(0.0001, 1_000)
     .default(1)
     .describe('Assumed time to compute one prompt token until streamed answers have shown it, milliseconds.'),

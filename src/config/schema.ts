@@ -204,16 +204,18 @@ const admission = group({
     ),
   defaultPriority: integer(1, 999_999_999).default(1).describe('Priority of every other model.'),
   maxWaiting: integer(0, 10_000)
-    .default(100)
-    .describe('Most turns and loads that wait for resources. Beyond, the last in the order is refused.'),
+    .default(1_000)
+    .describe(
+      'Most turns and loads that wait. Beyond, the last in the order goes on without a slot, or is refused where it lacks resources.',
+    ),
   maxWaitMs: milliseconds
     .max(600_000)
     .default(5_000)
     .describe('Longest wait of a turn for resources, after which it is refused.'),
   messageTimeoutMs: milliseconds
-    .default(30_000)
+    .default(120_000)
     .describe(
-      'Longest time that Envoy waits for a decision, including waits and loads: `max_message_timeout` of its ext_proc filter, and at most 30 s in the filter for turns.',
+      'Longest time that Envoy waits for a decision: `max_message_timeout` of its ext_proc filter. What `kv.loadBudgetMs` leaves of it a turn may wait for a slot.',
     ),
 })
 

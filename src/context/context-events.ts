@@ -42,6 +42,8 @@ export interface EndedTurnFacts {
   readonly cacheStatus?: string | undefined
   /** Time to find or load the session's KV, milliseconds. Default: not looked for. */
   readonly preparedMs?: number | undefined
+  /** Time that the turn waited for room and resources, milliseconds. Default: it did not. */
+  readonly waitedMs?: number | undefined
   /** From the request's last byte to the first byte of the response body, milliseconds. */
   readonly ttfbMs?: number | undefined
   readonly isStream?: boolean | undefined

@@ -3,6 +3,7 @@ import { type InferenceApi, inferenceApiOf } from '../openai/create-body.ts'
 import { engineUseOf } from '../openai/engine-paths.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 import type { JsonLimits } from '../openai/parse-json-object.ts'
+import { RequestCancelledError } from './admit-turn.ts'
 import type {
   ContextCacheManager,
   Decision,
@@ -14,7 +15,6 @@ import type { RequestOutcome, RequestRoute } from './context-events.ts'
 import { type CreateSettings, createCreateSession } from './create-session.ts'
 import { createActiveTurns, type EndTurnParts, type EndTurnSettings } from './end-turn.ts'
 import { createManageSessions } from './manage-sessions.ts'
-import { RequestCancelledError } from './prepare-kv.ts'
 import { createReaper, type ReaperSettings } from './reaper.ts'
 import { namedModel } from './request-headers.ts'
 import {

@@ -8,9 +8,10 @@ import { reportFault } from './context-events.ts'
 import { idempotencyKeyOf } from './idempotency.ts'
 import { checkJsonBody, parseTtlHeader, type TtlBounds, turnIdFor } from './request-headers.ts'
 import { missStatus, noneStatus, presenceStatus, sessionHeaders } from './response-headers.ts'
+import { type Route, routeTurn } from './route-turn.ts'
 import { newSessionId, type SessionIdCipher, sessionKeyOf } from './session-id.ts'
 import type { Tenants } from './tenant.ts'
-import { abandonTurn, type Route, routeTurn, startPlainTurn, startSessionTurn, type TurnParts } from './turn.ts'
+import { abandonTurn, startPlainTurn, startSessionTurn, type TurnParts } from './turn.ts'
 
 export interface CreateSettings extends TtlBounds, JsonLimits {
   readonly defaultTtlSeconds: number

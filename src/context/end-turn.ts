@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache'
 import type { Admission } from '../admission/admission.ts'
 import { settledWithin, within } from '../async/deadline.ts'
 import type { KvCache } from '../kvcache/kv-cache.ts'
-import type { FinishOutcome, KvTurn } from '../kvcache/kv-connector.ts'
+import type { FinishOutcome, EndedTurn as KvEndedTurn, KvTurn } from '../kvcache/kv-connector.ts'
 import type { TokenUsage } from '../openai/usage.ts'
 import type { PredictionEnd } from '../routing/ttft-predictor.ts'
 import type { RemovalQueue } from '../sessions/removal-queue.ts'
@@ -18,16 +18,16 @@ import { decodeTicket, type SessionTicket, type TurnTicket } from './turn-ticket
 
 export interface EndTurnParts extends Pick<TurnParts, 'pools' | 'events'> {
   readonly store: SessionStore & RemovalQueue
-  /** Where turns are limited: receives what a turn held. */
-  readonly admission?: Pick<Admission, 'release'> | undefined
+  /** Receives what a turn held. */
+  readonly admission: Pick<Admission, 'release' | 'expectHits'>
   /** Starts the removal of what a turn left. */
   readonly triggerSweep: () => void
 }
 
 export interface EndTurnSettings {
-  /** An artefact that was announced and not committed is removed after this time. Longer than an offload takes. */
+  /** An artefact that was announced and not committed is removed after this time. Renewed while an offload runs. */
   readonly announceGraceMs: number
-  /** Time limit of an offload. */
+  /** An offload takes as long as the engine is busy, and at most this time. */
   readonly offloadTimeoutMs: number
 }
 
@@ -48,6 +48,9 @@ export type ActiveTurns = ReturnType<typeof createActiveTurns>
 const maxActive = 20_000
 /** Covers the turns that end while Envoy waits to send an unanswered batch of its access log again. */
 const maxEnded = 50_000
+
+/** Announcements of one offload in the time after which the first would be out of date. */
+const renewalsPerGrace = 3
 
 /** How long a stop waits for a session store that is away, milliseconds. */
 const lastTriesMs = 10_000
@@ -184,6 +187,7 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings, stopping:
     const offloadMs = performance.now() - startedMs
     const reason = offloaded.kind === 'none' ? offloaded.reason : offloaded.kind
     seen.offload = { offload: reason, offloadMs: Math.round(offloadMs) }
+    if (offloaded.kind !== 'none') parts.admission.expectHits()
     events.offloaded(offloaded, offloadMs, pool.name)
     await storeRetry.execute(() => recordOffload(outcome, offloaded))
   }
@@ -202,27 +206,35 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings, stopping:
     if (pool === undefined || claim === undefined) return
     const kvTurn = kvTurnOf(ticket, pod)
     const release = (signal: AbortSignal) => pool.kv.release({ ...kvTurn, claim, signal })
-    await settledWithin(settings.offloadTimeoutMs, release, () => undefined)
+    await settledWithin(settings.offloadTimeoutMs, release, () => undefined, stopping)
   }
 
-  const offload = (
+  const offload = async (
     kv: KvCache,
     turn: KvTurn & Pick<SessionRecord, 'createdAtMs'> & { readonly claim: string },
     usage: TokenUsage | undefined,
   ): Promise<FinishOutcome> => {
+    let renewal: NodeJS.Timeout | undefined
+    const announce: KvEndedTurn['announce'] = async (artefact) => {
+      const write = () => store.announce({ ...artefact, session: turn.session, graceMs: settings.announceGraceMs })
+      const renew = (): void => void write().catch((error: unknown) => reportFault(events, 'announce', error))
+      await storeRetry.execute(write)
+      renewal ??= setInterval(renew, settings.announceGraceMs / renewalsPerGrace).unref()
+    }
     const finish = (signal: AbortSignal): Promise<FinishOutcome> =>
       kv.finish({
         ...turn,
         totalTokens: usage === undefined ? undefined : totalTokensOf(usage),
         promptTokens: usage?.promptTokens,
-        announce: (artefact) =>
-          storeRetry.execute(() =>
-            store.announce({ ...artefact, session: turn.session, graceMs: settings.announceGraceMs }),
-          ),
+        announce,
         signal,
       })
     const late = { kind: 'none', reason: 'offload_failed', cause: new Error('the offload does not end') } as const
-    return settledWithin(settings.offloadTimeoutMs, finish, () => late)
+    try {
+      return await settledWithin(settings.offloadTimeoutMs, finish, () => late, stopping)
+    } finally {
+      clearInterval(renewal)
+    }
   }
 
   const recordOffload = async ({ record, isCounted }: CompletedTurn, outcome: FinishOutcome): Promise<void> => {
@@ -242,7 +254,7 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings, stopping:
     const { turnId, pod, session } = ticket
     const pool = pools.named(ticket.pool)
     pool?.pods.turnEnded(pod, turnId)
-    parts.admission?.release('prefill', turnId)
+    parts.admission.release('prefill', turnId)
     if (pool !== undefined) reportPods(pool, ticket, turn)
     const isGood = turn.complete && isSuccess(turn.status)
     const model = session?.model ?? ticket.model
@@ -265,12 +277,13 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings, stopping:
 }
 
 const factsOf = (ticket: TurnTicket, turn: Partial<TurnEnd>, pool: Pool | undefined): EndedTurnFacts => {
-  const { session, cacheStatus, preparedMs } = ticket
+  const { session, cacheStatus, preparedMs, waitedMs } = ticket
   const { status = 0, ttfbMs, isStream } = turn
   const named = session?.model ?? ticket.model
   const model = named !== undefined && pool?.serves(named) === 'listed' ? named : undefined
   const pod = turn.servedBy ?? ticket.pod
-  return { pool: ticket.pool, pod, session: session?.key, model, status, cacheStatus, preparedMs, ttfbMs, isStream }
+  const times = { preparedMs, waitedMs, ttfbMs }
+  return { pool: ticket.pool, pod, session: session?.key, model, status, cacheStatus, ...times, isStream }
 }
 
 const isSuccess = (status: number): boolean => status >= 200 && status < 300

@@ -3,33 +3,28 @@ import type { SessionTurn as KvSessionTurn, PreparedTurn } from '../kvcache/kv-c
 import type { KvPresence, PrepareBudget } from '../kvcache/kv-connector.ts'
 import type { KvMissReason } from '../kvcache/reasons.ts'
 import { worthwhileLoadMs } from '../routing/cost-model.ts'
+import { type Attempt, RequestCancelledError } from './admit-turn.ts'
 import type { RequestScope } from './context-cache-manager.ts'
 import { reportFault } from './context-events.ts'
 import type { Pool } from './pools.ts'
+import type { Route } from './route-turn.ts'
 import type { SessionTurn, TurnParts } from './turn.ts'
-
-/** The client disconnected while the request was decided; the dispatcher makes it the decision `cancelled`. */
-export class RequestCancelledError extends Error {
-  override readonly name = 'RequestCancelledError'
-}
-
-/** Added to the time that a decision may take, so that it arrives before Envoy's message timeout. */
-export const decisionMarginMs = 1000
 
 /** Time limit of an engine's small control calls, milliseconds. */
 const controlCallsMs = 1000
 
 /**
- * How long a turn waits for its KV, milliseconds: never longer than recomputing is predicted to take, at least as long
- * as control calls take, and at most `maxLoadMs`, which bounds a wrong prediction.
+ * How long a turn waits for its KV at a pod, milliseconds: never longer than the pod is predicted to need for computing
+ * it, behind what it computes already, which delays its control calls, too. At least as long as control calls take, and
+ * at most `maxLoadMs`, which bounds a wrong prediction.
  */
 export const loadBudgetMs = (
   { costs, maxLoadMs }: Pick<Pool, 'costs' | 'maxLoadMs'>,
   model: string,
-  tokens: number,
+  { tokens, backlogMs }: { readonly tokens: number; readonly backlogMs: number },
 ): number => {
   const recomputeMs = tokens === 0 ? 0 : costs.recomputeMs(model, tokens)
-  return Math.min(Math.max(recomputeMs, controlCallsMs), maxLoadMs)
+  return Math.min(Math.max(backlogMs + recomputeMs, controlCallsMs), maxLoadMs)
 }
 
 /** The share of loads that seem too slow and are tried: what was learnt in a slow hour may hold no more. */
@@ -50,12 +45,14 @@ const releaseTimeoutMs = 5000
  */
 const lazyBudget = (
   { budgetMs, scope }: Limits,
+  messageTimeoutMs: number,
   refuse: (client: PrepareBudget) => Promise<KvMissReason | undefined>,
 ): PrepareBudget & { end(): void } => {
   let deadline: Deadline | undefined
   let refusal: Promise<KvMissReason | undefined> | undefined
   const start = (): Deadline => {
-    if (budgetMs > longDecisionMs) scope.extendDeadline(Math.ceil(budgetMs) + decisionMarginMs)
+    // Envoy takes one extension, and the turn may have to wait for room after this attempt.
+    if (budgetMs > longDecisionMs) scope.extendDeadline(messageTimeoutMs)
     return startDeadline(scope.signal, Math.max(1, Math.ceil(budgetMs)))
   }
   const budget = {
@@ -72,6 +69,12 @@ const lazyBudget = (
   return budget
 }
 
+/** A turn whose pod is prepared. */
+export interface PreparedSessionTurn extends PreparedTurn {
+  readonly route: Route
+  readonly preparedMs: number
+}
+
 /**
  * Prepares the pod for the turn within the budget: counts the turn there, and brings the session's KV.
  * @throws RequestCancelledError
@@ -80,11 +83,12 @@ export const prepareKv = async (
   parts: TurnParts,
   turn: SessionTurn,
   limits: Limits,
-): Promise<PreparedTurn & { readonly preparedMs: number }> => {
+): Promise<Attempt<PreparedSessionTurn>> => {
   const { turnId, route, session } = turn
   const { pods, costs, predictor } = route.pool
   const { kv, model } = session
   const { pod, input } = route
+  const { isShort } = predictor.expect(input, pod)
   const kvTurn: KvSessionTurn = {
     session: session.key,
     tenant: turn.tenant,
@@ -95,6 +99,8 @@ export const prepareKv = async (
     restarted: turn.restarted ?? false,
     createdAtMs: session.createdAtMs,
     kvStatus: session.kvStatus,
+    isShort,
+    leavesRoom: !isShort && parts.admission.keepsRoom(),
   }
   const predicted = { turnId, pod, model }
   const startedMs = performance.now()
@@ -102,50 +108,53 @@ export const prepareKv = async (
   pods.turnStarted(pod, turnId)
   predictor.routed(predicted, input)
   const waitMs = limits.budgetMs / 2
-  const budget = lazyBudget(limits, (client) => refuseLoad({ ...parts, costs }, kvTurn, { waitMs, client }))
+  const budget = lazyBudget(limits, parts.admission.messageTimeoutMs, (client) =>
+    refuseLoad({ ...parts, costs }, kvTurn, { waitMs, client }),
+  )
   let prepared: PreparedTurn
   try {
     prepared = await route.pool.kv.prepare(kvTurn, budget)
   } finally {
     budget.end()
-    parts.admission?.release('load', turnId)
+    parts.admission.release('load', turnId)
   }
   const { presence, claim } = prepared
   predictor.loadEnded(predicted, loadedOf(presence, kv))
-  if (limits.scope.signal.aborted) {
+  const withdraw = async (): Promise<void> => {
     pods.turnEnded(pod, turnId)
     predictor.ended(predicted, { how: 'abandoned', response: undefined })
-    if (claim !== undefined)
-      await settledWithin(
-        releaseTimeoutMs,
-        (signal) => route.pool.kv.release({ ...kvTurn, claim, signal }),
-        () => undefined,
-      )
+    if (claim === undefined) return
+    const release = (signal: AbortSignal) => route.pool.kv.release({ ...kvTurn, claim, signal })
+    await settledWithin(releaseTimeoutMs, release, () => undefined)
+  }
+  if (limits.scope.signal.aborted) {
+    await withdraw()
     throw new RequestCancelledError()
   }
   const preparedMs = performance.now() - startedMs
-  parts.events.prepared(presence, preparedMs, route.pool.name)
-  predictor.forwarded(predicted, (input.promptTokens ?? 0) - presentTokensOf(presence))
-  if (presence.kind === 'miss' && presence.gone === true && kv !== undefined) {
-    const drop = parts.store.dropArtefacts({ artefactIds: [kv.artefactId], reason: 'kv_missing' })
-    drop.catch((error: unknown) => reportFault(parts.events, 'drop_kv', error))
+  const accept = (): PreparedSessionTurn => {
+    parts.events.prepared(presence, preparedMs, route.pool.name)
+    predictor.forwarded(predicted, input, (input.promptTokens ?? 0) - presentTokensOf(presence))
+    if (presence.kind === 'miss' && presence.gone === true && kv !== undefined) {
+      const drop = parts.store.dropArtefacts({ artefactIds: [kv.artefactId], reason: 'kv_missing' })
+      drop.catch((error: unknown) => reportFault(parts.events, 'drop_kv', error))
+    }
+    return { ...prepared, route, preparedMs }
   }
-  return { ...prepared, preparedMs }
+  return { hasRoom: presence.kind === 'hit' || presence.reason !== 'no_slot', accept, withdraw }
 }
 
 /** Where loads are limited, one that is not admitted within `waitMs` is refused. */
 const refuseLoad = async (
   { admission, costs }: Pick<TurnParts, 'admission'> & Pick<Pool, 'costs'>,
   { turnId, pod, model, stored }: KvSessionTurn,
-  limits: { readonly waitMs: number; readonly client: PrepareBudget },
+  { waitMs, client }: { readonly waitMs: number; readonly client: PrepareBudget },
 ): Promise<KvMissReason | undefined> => {
   const loadMs = stored && worthwhileLoadMs(costs, { model, stored, residentTokens: 0 })
   if (loadMs === undefined && Math.random() >= triedShare) return 'load_too_slow'
-  if (admission === undefined) return undefined
   // A connector that comes here late has been given up, and would hold what nobody releases.
-  if (limits.client.signal.aborted) return 'load_timeout'
-  const requested = admission.request({ kind: 'load', turnId, model, pod }, limits)
-  const settled = requested.kind === 'waiting' ? await requested.settled : requested
+  if (client.signal.aborted) return 'load_timeout'
+  const settled = await admission.admitLoad({ turnId, pod, model, waitMs, signal: client.signal })
   return settled.kind === 'admitted' ? undefined : 'load_timeout'
 }
 

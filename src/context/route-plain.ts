@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto'
 import { createPrefixIndex, maxPrefixBytes } from '../routing/prefix-index.ts'
 import type { Decision, GatewayRequest, HeadersDecision, RequestScope } from './context-cache-manager.ts'
 import { checkSpliceable, namedModel, turnIdFor } from './request-headers.ts'
-import { bytesPerToken, routeTurn, startPlainTurn, type TurnParts } from './turn.ts'
+import { bytesPerToken, routeTurn } from './route-turn.ts'
+import { startPlainTurn, type TurnParts } from './turn.ts'
 
 /** Blocks of prompts whose pods are remembered, some 150 bytes each. */
 const maxPrefixBlocks = 100_000
@@ -15,7 +16,7 @@ const maxPrefixBlocks = 100_000
 export const createPlainRequests = (parts: TurnParts) => {
   const prefixes = createPrefixIndex({ maxBlocks: maxPrefixBlocks })
   // A client that sends half of its body would keep them from others.
-  const holdsResources = parts.admission !== undefined
+  const { holdsResources } = parts.admission
 
   const start = async (
     request: GatewayRequest,
@@ -56,7 +57,8 @@ export const createPlainRequests = (parts: TurnParts) => {
     },
     /** A request that uses no KV of others. */
     read: (request: GatewayRequest): Decision => {
-      const { destinations } = routeTurn(parts, request, { key: undefined, model: namedModel(request) })
+      const { destinations, policy, pod } = routeTurn(parts, request, { key: undefined, model: namedModel(request) })
+      parts.events.routed(policy, pod)
       return { kind: 'passthrough', destinations }
     },
   }

@@ -15,6 +15,8 @@ export interface TurnTicket {
   /** `x-context-cache`, and how long the pod was prepared, milliseconds: for the log and metrics. Default: unknown. */
   readonly cacheStatus?: string | undefined
   readonly preparedMs?: number | undefined
+  /** How long the turn waited for room and resources, milliseconds. */
+  readonly waitedMs?: number | undefined
   /** Of a turn without a session; undefined: unknown. */
   readonly model?: string | undefined
   /** Undefined for a turn without a session (unknown id, store unavailable), which is only counted. */
@@ -52,6 +54,7 @@ const envelope = z.object({
     pod: text,
     cacheStatus: text.optional(),
     preparedMs: z.number().optional(),
+    waitedMs: z.number().optional(),
     model: text.optional(),
     session: sessionSchema.optional(),
   }),

@@ -8,9 +8,10 @@ import type { ActiveTurns } from './end-turn.ts'
 import { checkSpliceable, namedModel, parseTtlHeader, type TtlBounds, turnIdFor } from './request-headers.ts'
 import { type CacheHit, cachedResponse } from './response-cache-handler.ts'
 import { type MissReason, missStatus, noneStatus, presenceStatus, sessionHeaders } from './response-headers.ts'
+import { routeTurn } from './route-turn.ts'
 import { sessionKeyOf } from './session-id.ts'
 import type { Tenants } from './tenant.ts'
-import { abandonTurn, routeTurn, startPlainTurn, startSessionTurn, type TurnParts } from './turn.ts'
+import { abandonTurn, startPlainTurn, startSessionTurn, type TurnParts } from './turn.ts'
 
 export interface UseSettings extends TtlBounds {
   readonly leaseMs: number

@@ -59,6 +59,8 @@ export interface ConnectorParts {
   readonly orphanGraceMs: number
   /** Larger artefacts are not stored; undefined: there is no limit. */
   readonly maxArtefactBytes: number | undefined
+  /** A turn gave up its place in the pod, so that one that found none (`no_slot`) may have it. Default: it tries later. */
+  readonly roomAt: (pod: string) => void
   /** Findings and outages for the operator: logged at most once a minute; in /readyz and a metric until cleared. */
   readonly warnings: {
     raise(kind: 'kv_folder_foreign', subject: string, text: string): void

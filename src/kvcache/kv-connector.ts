@@ -29,6 +29,10 @@ export interface StartingTurn extends KvTurn {
   readonly restarted: boolean
   /** When the session's present life began, milliseconds since 1970; undefined in a turn that begins one. */
   readonly createdAtMs: number | undefined
+  /** A hit, as far as can be told: at most half of the prompt is left to compute. Default: it is not known. */
+  readonly isShort?: boolean
+  /** The turn is no hit, and hits are expected: turns like it leave one of the pod's places free. Default: false. */
+  readonly leavesRoom?: boolean
 }
 
 /** Time limit of `prepare`. `signal` is made when it is first read: read it only before work that may wait. */

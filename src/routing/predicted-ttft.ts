@@ -46,11 +46,18 @@ export const predictWork = (
   costs: CostEstimate,
   turn: RoutingInput,
   address: PodAddress,
-): { readonly prefillMs: number; readonly loadMs: number; readonly promptTokens: number } => {
+): {
+  readonly prefillMs: number
+  readonly loadMs: number
+  readonly promptTokens: number
+  /** Tokens that are in the pod, or will have been loaded. */
+  readonly presentTokens: number
+} => {
   const { model = '', stored } = turn
   const residentTokens = residentTokensIn(turn, address)
   const promptTokens = Math.max(turn.promptTokens ?? 0, stored?.tokens ?? 0, residentTokens)
   const loadMs = stored && worthwhileLoadMs(costs, { model, stored, residentTokens })
   const presentTokens = stored === undefined || loadMs === undefined ? residentTokens : stored.tokens
-  return { prefillMs: costs.recomputeMs(model, promptTokens - presentTokens), loadMs: loadMs ?? 0, promptTokens }
+  const prefillMs = costs.recomputeMs(model, promptTokens - presentTokens)
+  return { prefillMs, loadMs: loadMs ?? 0, promptTokens, presentTokens }
 }

@@ -76,12 +76,21 @@ export const createRouter = (options: {
 }) => {
   const byName = new Map(options.policies.map((policy) => [policy.name, policy]))
   return {
-    route: (turn: RoutingInput, policyName: string | undefined): RouteOutcome => {
+    /** `mayChoose`: of the pods that may serve the turn, only these are chosen. Default: all. */
+    route: (
+      turn: RoutingInput,
+      policyName: string | undefined,
+      mayChoose: (pod: PodAddress) => boolean = () => true,
+    ): RouteOutcome => {
       const policy = policyName === undefined ? options.policies[0] : byName.get(policyName)
       if (policy === undefined) return { kind: 'unknown-policy', known: [...byName.keys()] }
       const candidates = candidatesFor(options.source.pods(), turn, options.stickiness)
       if (candidates.kind !== 'pods') return candidates
-      const chosen = policy.pick(turn, candidates.preferred)
+      const allowed = ({ address }: PodState): boolean => mayChoose(address)
+      const preferred = candidates.preferred.filter(allowed)
+      const choice = preferred.length > 0 ? preferred : candidates.pods.filter(allowed)
+      if (!isNotEmpty(choice)) return { kind: 'no-ready-pod' }
+      const chosen = policy.pick(turn, choice)
       const fallbacks = othersAfter(candidates.pods, chosen)
         .sort((a, b) => podLoad(a) - podLoad(b))
         .slice(0, maxFallbacks)

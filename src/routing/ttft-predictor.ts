@@ -87,15 +87,20 @@ export const createTtftPredictor = (options: {
         .pods()
         .map((pod) => ({ ...pod, prefillBacklogMs: queues.peek(pod.address)?.remainingMs(now) ?? 0 }))
     },
+    /** Predicted milliseconds until the pod has computed all prompts that this process sent to it. */
+    backlogMs: (pod: PodAddress): number => queues.peek(pod)?.remainingMs(nowMs()) ?? 0,
     /** Tokens of a session that each pod probably holds; empty when nothing is known. */
     residentTokens: (sessionKey: string): ReadonlyMap<PodAddress, number> => sessions.get(sessionKey) ?? nowhere,
     /** Sessions whose KV the pod probably holds. */
     sessionsAt: (pod: PodAddress): number => sessionsByPod.get(pod) ?? 0,
+    /** The turn's work at a pod. `isShort`: at most half of the prompt is left to compute, the rest is there or loads. */
+    expect: (input: RoutingInput, pod: PodAddress): { readonly isShort: boolean; readonly prefillMs: number } => {
+      const { prefillMs, presentTokens, promptTokens } = predictWork(costs, input, pod)
+      return { isShort: presentTokens > 0 && presentTokens * 2 >= promptTokens, prefillMs }
+    },
     /** A pod was chosen for a turn: its predicted work counts from now on, even if its KV is yet to be loaded. */
     routed: (turn: TurnAtPod, input: RoutingInput): void => {
       setWork(turn, predictWork(costs, input, turn.pod).prefillMs)
-      // The session's next turn may start before this one ends.
-      if (input.affinityKey !== undefined) kept(input.affinityKey, turn.pod, input.promptTokens ?? 0)
     },
     /** The load of a turn ended. `loaded` is set when all of it was loaded. */
     loadEnded: (
@@ -105,8 +110,11 @@ export const createTtftPredictor = (options: {
       if (loaded !== undefined) costs.observeLoad(model, loaded)
     },
     /** A turn is forwarded, and `tokensToCompute` of its prompt are left to compute. */
-    forwarded: (turn: TurnAtPod, tokensToCompute: number): void =>
-      setWork(turn, costs.recomputeMs(turn.model, Math.max(1, tokensToCompute))),
+    forwarded: (turn: TurnAtPod, input: RoutingInput, tokensToCompute: number): void => {
+      setWork(turn, costs.recomputeMs(turn.model, Math.max(1, tokensToCompute)))
+      // The session's next turn may start before this one ends.
+      if (input.affinityKey !== undefined) kept(input.affinityKey, turn.pod, input.promptTokens ?? 0)
+    },
     /** A turn ended. Of turns that another process started, only the costs are learnt. */
     ended: ({ turnId, pod, model }: TurnAtPod, { how, response }: PredictionEnd): void => {
       const queue = queues.get(pod)

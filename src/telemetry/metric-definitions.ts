@@ -152,11 +152,11 @@ export const metricDefinitions = {
   response_cache_evictions_total: counter('Answers evicted from the response cache.', {}),
   response_cache_entries: gauge('Answers in the response cache.', {}),
   response_cache_bytes: gauge('Memory of the response cache, answers and their requests, bytes.', {}),
-  admission_waiting: gauge('Turns and KV loads that wait for resources.', {}),
+  admission_waiting: gauge('Turns that wait for a slot or for resources, and KV loads that wait for resources.', {}),
   admission_wait_seconds: histogram(
-    'Time that turns and KV loads with requirements waited for resources, including those that did not wait, by outcome.',
+    'Time that turns waited for a slot or for resources, and KV loads for resources, by outcome. Those with requirements count also where they did not wait. `no_room`: the turn went on without a slot.',
     waitSeconds,
-    { kind: ['prefill', 'load'], outcome: ['admitted', 'refused', 'left'] },
+    { kind: ['prefill', 'load'], outcome: ['admitted', 'no_room', 'refused', 'left'] },
   ),
   admission_refused_total: counter(
     'Turns answered with 429 and KV loads skipped, by reason: too many waiting, or the wait timed out.',

@@ -17,6 +17,7 @@ export const connectorParts = ({
   maxTurnMs: 60_000,
   orphanGraceMs: 0,
   maxArtefactBytes: undefined,
+  roomAt: () => {},
   warnings: { raise: () => {}, raiseOutage: () => {}, clear: () => {} },
   log: { debug: () => {}, info: () => {}, warn: () => {} },
   ...own,

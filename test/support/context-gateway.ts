@@ -22,6 +22,7 @@ import { createRouter } from '../../src/routing/router.ts'
 import { createTtftPredictor, type TtftPredictor } from '../../src/routing/ttft-predictor.ts'
 import { createMemorySessionStore } from '../../src/sessions/memory/create-memory-session-store.ts'
 import type { SessionKey } from '../../src/sessions/session-record.ts'
+import { admissionBy, planOf } from '../unit/admission/planned-admission.ts'
 import { type BreakableStore, createBreakableStore } from './breakable-store.ts'
 import { answerBody, forwarded } from './decisions.ts'
 import { gatewayRequest, type RequestSketch, type WatchedScope, watchedScope } from './gateway-request.ts'
@@ -43,6 +44,8 @@ export interface GatewaySettings {
   readonly sliding?: boolean
   readonly unknownSession?: 'miss' | 'reject'
   readonly sessionsPerPod?: number
+  /** How long Envoy waits for a decision, and so a turn for room. Default 30,000; 0: it does not wait. */
+  readonly messageTimeoutMs?: number
   /** Wraps the connector. */
   readonly wrapConnector?: (connector: MemoryKvConnector) => MemoryKvConnector
   /** What computing a token is taken to cost before anything was learnt. */
@@ -50,7 +53,7 @@ export interface GatewaySettings {
   readonly maxLoadMs?: number
   readonly batchSize?: number
   readonly removalLeaseMs?: number
-  /** Left out: turns are not limited. */
+  /** Left out: turns require no resources. */
   readonly admission?: Admission
   readonly sweepIntervalMs?: number
   /** Models that may be answered from the response cache. Left out: it is off. */
@@ -125,8 +128,11 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
   const nowMs = () => settings.beside?.nowMs() ?? ownNowMs
   const pods = createStaticPods(addresses)
   const fleet = settings.beside?.fleet ?? new MemoryFleet()
+  const admission =
+    settings.admission ?? admissionBy(planOf({}, addresses), { messageTimeoutMs: settings.messageTimeoutMs ?? 30_000 })
+  const roomAt = (pod: string): void => admission.roomAt(pod)
   const ownConnector = () =>
-    createMemoryKvConnector({ fleet, sessionsPerPod: settings.sessionsPerPod ?? 4, bytesPerToken: 100 })
+    createMemoryKvConnector({ fleet, sessionsPerPod: settings.sessionsPerPod ?? 4, bytesPerToken: 100, roomAt })
   const { wrapConnector = (wrapped) => wrapped } = settings
   const connector = settings.beside?.connector ?? wrapConnector(ownConnector())
   const recorded = createRecordedEvents()
@@ -169,7 +175,7 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
         },
       ]),
       events,
-      admission: settings.admission,
+      admission,
       responseCache: settings.cachedModels === undefined ? undefined : createResponseCaching(settings.cachedModels),
       nowMs,
     },

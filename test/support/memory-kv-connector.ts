@@ -51,8 +51,10 @@ export const createMemoryKvConnector = (options: {
   /** Sessions that a pod keeps apart at a time. */
   readonly sessionsPerPod: number
   readonly bytesPerToken: number
+  /** Called when a pod may have room for another session. Default: nobody is told. */
+  readonly roomAt?: (pod: string) => void
 }): MemoryKvConnector => {
-  const { fleet } = options
+  const { fleet, roomAt = () => {} } = options
   const claims = new Map<string, KvTurn>()
   const loading = new Map<
     string,
@@ -65,6 +67,11 @@ export const createMemoryKvConnector = (options: {
   let isKeptForeign = false
   let loads = 0
   let sweeps = 0
+
+  const release = (pod: string, claim: unknown): void => {
+    claims.delete(String(claim))
+    roomAt(pod)
+  }
 
   const turnsOf = (session: SessionKey): readonly KvTurn[] =>
     [...claims.values()].filter((turn) => turn.session === session)
@@ -118,7 +125,7 @@ export const createMemoryKvConnector = (options: {
   }
 
   const finish = async ({ claim, announce, signal, ...turn }: EndedTurn): Promise<FinishOutcome> => {
-    claims.delete(String(claim))
+    release(turn.pod, claim)
     if (claim === noClaim) return { kind: 'none', reason: 'no_slot' }
     if (turnsOf(turn.session).some(({ pod }) => pod === turn.pod)) return { kind: 'unchanged' }
     const tokens = fleet.held(turn.pod, turn.session)
@@ -157,9 +164,7 @@ export const createMemoryKvConnector = (options: {
     prepare,
     isolation: () => ({}),
     finish,
-    release: async ({ claim }) => {
-      claims.delete(String(claim))
-    },
+    release: async ({ pod, claim }) => release(pod, claim),
     remove: async (removal) => {
       await actions.get('remove')?.()
       const underWay = [...loading.values()]

@@ -45,8 +45,6 @@ export interface AdmissionPlan {
 }
 
 export type PlanOutcome =
-  /** No work requires anything: none ever waits. */
-  | { readonly kind: 'off' }
   | { readonly kind: 'planned'; readonly plan: AdmissionPlan }
   | { readonly kind: 'invalid'; readonly problems: readonly PlanProblem[] }
 
@@ -68,7 +66,6 @@ export const planAdmission = (settings: AdmissionSettings, pods: readonly string
   const priorities = readPriorities('priorities', settings, report)
   const objectives = readPriorities('objectives', settings, report)
   if (problems.length > 0) return { kind: 'invalid', problems }
-  if (largest.size === 0) return { kind: 'off' }
 
   const isGlobal = new Set(settings.globalResources)
   // Models without requirements of their own share one list, so that nothing is kept for names that clients make up.

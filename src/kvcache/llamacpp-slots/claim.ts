@@ -3,8 +3,9 @@ import * as z from 'zod'
 /** The slot that a turn holds. It travels with the turn, perhaps to another gateway process. */
 export const slotClaim = z.object({
   pod: z.string(),
-  slot: z.int().nonnegative(),
-  /** The last completion that ran in the slot before the turn; -1: none. */
+  /** -1: it holds none, and the engine chooses one. */
+  slot: z.int().min(-1),
+  /** The last completion that ran in the slot, or in any where it holds none, before the turn; -1: none. */
   previousTask: z.int(),
   /**
    * A number that llama-server takes as `n_keep` and reports with the slot, which shows whose turn ran there last. It

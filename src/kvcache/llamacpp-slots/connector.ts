@@ -46,7 +46,7 @@ export const createLlamacppSlotsConnector = (
   own: {
     /** Default: the pool's. */
     readonly ledger?: SlotLedger
-    /** How long a late action on a slot is followed; the slot stays held meanwhile. Default 120,000. */
+    /** How long an action on a slot may take; the slot stays held meanwhile. Default: as long as a turn. */
     readonly lateTimeoutMs?: number
     /** Where artefacts rest between turns. Default: in the folder. */
     readonly store?: ArtefactStore | undefined
@@ -55,7 +55,7 @@ export const createLlamacppSlotsConnector = (
   const { redis, salts } = pool
   const { ledger = redis === undefined ? createMemorySlotLedger() : createRedisSlotLedger(redis) } = own
   const directory = required(kv.directory)
-  const client = createSlotClient({ ...pool, ...kv, ...own })
+  const client = createSlotClient({ lateTimeoutMs: pool.maxTurnMs, ...pool, ...kv, ...own })
   let known: readonly string[] | undefined
   const knownPods = () => {
     const pods = pool.pods().filter(isByIp)
@@ -84,7 +84,7 @@ export const createLlamacppSlotsConnector = (
     finish: (turn) => finish(parts, turn),
     release: async ({ turnId, claim }) => {
       const { pod, slot } = slotClaim.parse(claim)
-      await releaseSlot(parts, { pod, slot, turnId })
+      if (slot >= 0) await releaseSlot(parts, { pod, slot, turnId })
     },
     remove: (removal, signal) => remove(parts, removal, signal),
     sweep: (artefacts, signal) => sweep(parts, artefacts, signal),

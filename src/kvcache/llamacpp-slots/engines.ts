@@ -1,9 +1,15 @@
 import { createHash } from 'node:crypto'
 import { basename } from 'node:path'
 import * as z from 'zod'
-import { type SlotClient, slotsAnswer } from '../slots/slot-client.ts'
+import { type SlotClient, type SlotSnapshot, slotsAnswer } from '../slots/slot-client.ts'
 
 export type Engines = ReturnType<typeof createEngines>
+
+/** All slots of a pod, and the fingerprint of its engine: equal for engines that can load each other's KV. */
+export interface EngineView {
+  readonly slots: readonly SlotSnapshot[]
+  readonly fingerprint: string
+}
 
 const propsSchema = z.object({
   build_info: z.string().optional(),
@@ -57,7 +63,7 @@ export const createEngines = (client: Pick<SlotClient, 'ask'>, pods: () => reado
     return { fingerprint: fingerprintOf(props, models, adapters), untilMs: performance.now() + trustMs }
   }
 
-  const look = async (pod: string, signal: AbortSignal, { isClaimed = false }) => {
+  const look = async (pod: string, signal: AbortSignal, { isClaimed = false }): Promise<EngineView> => {
     if (!isClaimed && !pods().includes(pod)) throw new Error('the pod is not configured')
     const slots = await client.ask({ pod, path: '/slots' }, slotsAnswer, signal)
     const lastTask = Math.max(-1, ...slots.map(({ task = -1 }) => task))
@@ -70,7 +76,7 @@ export const createEngines = (client: Pick<SlotClient, 'ask'>, pods: () => reado
 
   return {
     /**
-     * All slots of a pod now, and the fingerprint of its engine: equal for engines that can load each other's KV.
+     * The engine of a pod now.
      * `isClaimed`: a sealed claim names the pod, which may have left the list since, and still serves its last turns.
      * @throws when the pod is neither configured nor claimed, or does not answer as an engine does
      */

@@ -1,22 +1,47 @@
+import { pause } from '../../async/deadline.ts'
 import type { EndedTurn, FinishOutcome } from '../kv-connector.ts'
 import type { NotStoredReason } from '../reasons.ts'
-import type { SavedSlot } from '../slots/slot-client.ts'
+import type { ActionEnd, SavedSlot } from '../slots/slot-client.ts'
 import type { SlotContent } from '../slots/slot-ledger.ts'
 import { artefactIdOf, fileOf, formatPayload, partOf } from './artefact.ts'
 import { type SlotClaim, slotClaim } from './claim.ts'
 import { leaseMs } from './open-claims.ts'
 import { endInTime, type Parts, releaseSlot } from './parts.ts'
-import { isFromTurn, markOf } from './slot-evidence.ts'
+import { isFromTurn, isFromUnheldTurn, markOf } from './slot-evidence.ts'
+
+/** How often a busy engine is asked to save a slot, or to show it, and how long a turn waits after the first refusal. */
+const maxTries = 3
+const firstPauseMs = 500
 
 /** Saves what the turn left in its slot, if it is certain that the turn left it, and releases the slot in any case. */
 export const finish = async (parts: Parts, turn: EndedTurn): Promise<FinishOutcome> => {
   const { pod, turnId, totalTokens } = turn
   const claim = slotClaim.parse(turn.claim)
+  const isHeld = claim.slot >= 0
   const place = { pod: claim.pod, slot: claim.slot, turnId }
-  if (claim.pod !== pod || (totalTokens !== undefined && totalTokens < parts.minTokens)) {
-    await releaseSlot(parts, place)
-    return none(claim.pod === pod ? 'too_short' : 'served_elsewhere')
-  }
+  const isTooShort = totalTokens !== undefined && totalTokens < parts.minTokens
+  if (isHeld && (claim.pod !== pod || isTooShort)) await releaseSlot(parts, place)
+  if (isTooShort) return none('too_short')
+  if (isHeld && claim.pod === pod) return finishIn(parts, turn, claim)
+  const found = await findTurn(parts, turn, claim)
+  return found === undefined ? none(isHeld ? 'served_elsewhere' : 'no_room') : finishIn(parts, turn, found)
+}
+
+/** The slot in which a turn has run that held none in its pod, held for it now. */
+const findTurn = async (parts: Parts, turn: EndedTurn, claim: SlotClaim): Promise<SlotClaim | undefined> => {
+  const { pod, turnId, session, totalTokens, signal } = turn
+  const { slots, fingerprint } = await parts.engines.look(pod, signal, { isClaimed: true })
+  // Tasks of another pod have numbers of their own.
+  const previousTask = claim.pod === pod ? claim.previousTask : -1
+  const seen = slots.find((slot) => isFromUnheldTurn({ ...claim, previousTask, totalTokens }, slot))
+  if (seen === undefined || fingerprint !== claim.fingerprint) return undefined
+  const taken = await parts.ledger.seize({ pod, slot: seen.id, turnId, session, leaseMs })
+  return taken === undefined ? undefined : { ...claim, pod, slot: seen.id, previousTask }
+}
+
+const finishIn = async (parts: Parts, turn: EndedTurn, claim: SlotClaim): Promise<FinishOutcome> => {
+  const { turnId } = turn
+  const place = { pod: claim.pod, slot: claim.slot, turnId }
   try {
     const [isHeld] = await parts.ledger.renew([place], { leaseMs, saving: true })
     if (isHeld !== true) {
@@ -31,28 +56,48 @@ export const finish = async (parts: Parts, turn: EndedTurn): Promise<FinishOutco
   }
 }
 
-/** A save leaves the slot as it is. If a look afterwards shows that the turn ran there last, the file is the turn's. */
+/**
+ * A save leaves the slot as it is. If a look afterwards shows that the turn ran there last, the file is the turn's. A
+ * busy engine saves between two batches: the slot holds the KV for as long as that takes, and is asked again.
+ */
 const save = async (parts: Parts, turn: EndedTurn, claim: SlotClaim): Promise<FinishOutcome> => {
   const { fingerprint } = claim
   const place = { pod: claim.pod, slot: claim.slot, turnId: turn.turnId }
   const artefactId = artefactIdOf(turn, fingerprint)
   const file = fileOf(artefactId)
   await turn.announce({ artefactId, payload: formatPayload({ file, fingerprint, content: undefined }) })
-  turn.signal.throwIfAborted()
   // What is left behind all the same goes with the announced artefact, or as an unfinished file.
   const discard = (): Promise<void> => parts.files.delete(partOf(file)).catch(() => {})
-  const saving = parts.client.save(claim, partOf(file))
-  const saved = await endInTime(parts, place, saving, { signal: turn.signal, lateEnd: discard })
-  if (saved === undefined) return none('offload_failed', new Error('the engine is late with saving the slot'))
-  try {
-    if (saved.kind !== 'done') throw saved.cause
-    const { outcome, content } = await keep(parts, turn, { claim, artefactId, saved: saved.value })
-    if (outcome.kind !== 'stored') await discard()
-    await releaseSlot(parts, place, content)
-    return outcome
-  } catch (cause) {
-    await discard()
-    throw cause
+  for (let tries = 1; ; tries += 1) {
+    turn.signal.throwIfAborted()
+    const saving = parts.client.save(claim, partOf(file))
+    const limits = { signal: turn.signal, limitMs: parts.maxTurnMs, lateEnd: discard }
+    const saved = await endInTime(parts, place, saving, limits)
+    if (saved === undefined) return none('offload_failed', new Error('the engine is late with saving the slot'))
+    try {
+      if (saved.kind !== 'done') throw saved.cause
+      const { outcome, content } = await keep(parts, turn, { claim, artefactId, saved: saved.value })
+      if (outcome.kind !== 'stored') await discard()
+      await releaseSlot(parts, place, content)
+      return outcome
+    } catch (cause) {
+      await discard()
+      if (tries >= maxTries || !isWorthRepeating(saved)) throw cause
+      await pause(firstPauseMs * 2 ** (tries - 1), turn.signal)
+    }
+  }
+}
+
+/** An engine that cannot save at all says so with 4xx, or with 501. */
+const isWorthRepeating = (saved: ActionEnd<SavedSlot>): boolean => {
+  switch (saved.kind) {
+    case 'done':
+    case 'unsent':
+      return true
+    case 'refused':
+      return saved.status === 429 || (saved.status >= 500 && saved.status !== 501)
+    case 'unknown':
+      return false
   }
 }
 

@@ -10,7 +10,7 @@ import type { OpenClaims } from './open-claims.ts'
 
 /** What the connector's operations share. */
 export interface Parts
-  extends Pick<ConnectorParts, 'pods' | 'orphanGraceMs' | 'maxArtefactBytes' | 'log'>,
+  extends Pick<ConnectorParts, 'pods' | 'orphanGraceMs' | 'maxArtefactBytes' | 'maxTurnMs' | 'roomAt' | 'log'>,
     Pick<ConnectorOptions, 'callTimeoutMs' | 'minTokens'> {
   /** Shared by all gateway processes that send turns to the same pods. */
   readonly ledger: SlotLedger
@@ -37,6 +37,7 @@ export const releaseSlot = async (parts: Parts, place: SlotTurn, content?: SlotC
   } catch (err) {
     parts.log.warn('a slot was not released; its lease ends by itself', { pod: place.pod, slot: place.slot, err })
   }
+  parts.roomAt(place.pod)
 }
 
 /** Tracks background work. `close` waits for it. */
@@ -46,17 +47,18 @@ export const follow = (parts: Parts, work: Promise<void>): void => {
 }
 
 /**
- * How an action on the slot ended; undefined: `signal` fired, or the engine is late. Then it may still act on the slot,
- * which stays held until the action has ended, and `lateEnd` after it.
+ * How an action on the slot ended; undefined: `signal` fired, or it took longer than `limitMs`, by default that of
+ * calls. Then the engine may still act on the slot, which stays held until the action has ended, and `lateEnd` after it.
  */
 export const endInTime = async <T>(
   parts: Parts,
   place: SlotTurn,
   action: Promise<ActionEnd<T>>,
-  { signal, lateEnd = async () => {} }: { readonly signal: AbortSignal; readonly lateEnd?: () => Promise<void> },
+  limits: { readonly signal: AbortSignal; readonly limitMs?: number; readonly lateEnd?: () => Promise<void> },
 ): Promise<ActionEnd<T> | undefined> => {
+  const { signal, limitMs = parts.callTimeoutMs, lateEnd = async () => {} } = limits
   const wait = (limited: AbortSignal) => untilAborted(action, limited, () => undefined)
-  const end = await withinLimit(parts.callTimeoutMs, wait, signal)
+  const end = await withinLimit(limitMs, wait, signal)
   if (end !== undefined) return end
   parts.log.warn('an engine is late with a slot', { pod: place.pod, slot: place.slot })
   follow(

@@ -8,6 +8,7 @@ import type { ClaimOutcome, SlotContent, SlotTurn } from '../slots/slot-ledger.t
 import { parsePayload } from './artefact.ts'
 import type { IntactFile } from './artefact-files.ts'
 import type { SlotClaim } from './claim.ts'
+import type { EngineView } from './engines.ts'
 import { leaseMs } from './open-claims.ts'
 import { follow, type Parts, releaseSlot } from './parts.ts'
 import { stillHolds } from './slot-evidence.ts'
@@ -26,15 +27,18 @@ const maxTag = 1_000
 interface Search extends PrepareBudget {
   readonly turn: StartingTurn
   readonly startedMs: number
+  /** The engine at the last look. */
+  seen: EngineView | undefined
 }
 
 /**
  * Finds or makes a slot that holds the session's KV. When `signal` fires the turn goes on without one; whatever is
  * still under way is followed to its end, and its slot is released then.
- * @throws when engine or ledger fail, or `signal` fires
+ * @throws when engine or ledger fail, or `signal` fires before the engine was seen
  */
 export const prepare = async (parts: Parts, turn: StartingTurn, budget: PrepareBudget): Promise<Prepared> => {
-  const work = findSlot(parts, { ...budget, turn, startedMs: performance.now() })
+  const search: Search = { ...budget, turn, startedMs: performance.now(), seen: undefined }
+  const work = findSlot(parts, search)
   const found = await untilAborted(work, budget.signal, () => undefined)
   if (found !== undefined && !budget.signal.aborted) return found
   const releaseLate = async (): Promise<void> => {
@@ -42,7 +46,9 @@ export const prepare = async (parts: Parts, turn: StartingTurn, budget: PrepareB
     if (late?.place !== undefined) await releaseSlot(parts, late.place)
   }
   follow(parts, releaseLate())
-  throw budget.signal.reason
+  if (search.seen === undefined) throw budget.signal.reason
+  const late = turn.stored === undefined ? 'nothing_stored' : 'load_timeout'
+  return without(parts, search, miss(late, budget.signal.reason), 'not_attached')
 }
 
 interface Found extends Prepared {
@@ -51,30 +57,41 @@ interface Found extends Prepared {
 }
 
 const findSlot = async (parts: Parts, search: Search): Promise<Found> => {
-  if (!(await parts.folder.isOurs())) return without(parts, search, 'kv_folder_foreign', 'kv_folder_foreign')
+  if (!(await parts.folder.isOurs())) return without(parts, search, miss('kv_folder_foreign'), 'kv_folder_foreign')
   for (let tries = 0; tries < maxTries && !search.signal.aborted; ) {
     const found = await tryOnce(parts, search)
     if (typeof found === 'object') return found
     if (found === 'taken') tries += 1
     else await delay(pollMs)
   }
-  return without(parts, search, 'no_slot', 'no_room')
+  return without(parts, search, miss('no_slot'), 'no_room')
 }
 
-const without = ({ isolation }: Parts, { turn }: Search, reason: KvMissReason, notStored: NotStoredReason): Found => ({
-  presence: miss(reason),
-  fields: isolation(turn.tenant),
-  notStored,
-})
+/** The turn runs in whichever slot the engine chooses; by its tag it is found there afterwards, and its KV is stored. */
+const without = (
+  { isolation }: Parts,
+  { turn, seen }: Search,
+  presence: KvPresence,
+  notStored: NotStoredReason,
+): Found => {
+  const { pod, tenant } = turn
+  const plain = { presence, fields: isolation(tenant), notStored }
+  if (seen === undefined) return plain
+  const tag = randomInt(1, maxTag)
+  const previousTask = Math.max(-1, ...seen.slots.map(({ task = -1 }) => task))
+  const claim: SlotClaim = { pod, slot: -1, previousTask, tag, fingerprint: seen.fingerprint }
+  return { ...plain, fields: { ...plain.fields, n_keep: tag }, claim }
+}
 
 const tryOnce = async (parts: Parts, search: Search): Promise<Found | 'taken' | 'wait'> => {
   const { turn, signal } = search
   const { pod, turnId } = turn
-  const { slots, fingerprint } = await parts.engines.look(pod, signal)
+  search.seen = await parts.engines.look(pod, signal)
+  const { slots, fingerprint } = search.seen
   const claimed = await claim(parts, search, slots)
   if (claimed.kind === 'wait') return 'wait'
   const before = slots.find(({ id }) => claimed.kind === 'claimed' && id === claimed.slot)
-  if (claimed.kind === 'no-room' || before === undefined) return without(parts, search, 'no_slot', 'no_room')
+  if (claimed.kind === 'no-room' || before === undefined) return without(parts, search, miss('no_slot'), 'no_room')
   const place = { pod, slot: before.id, turnId }
   parts.claims.add(place)
   const resident = residentIn(search, claimed.content, before)
@@ -97,6 +114,8 @@ const claim = ({ ledger }: Parts, { turn, startedMs }: Search, slots: readonly S
     turnId: turn.turnId,
     leaseMs,
     artefactId: turn.stored?.artefactId,
+    isLong: turn.isShort === false,
+    leavesRoom: turn.leavesRoom === true,
     mayWait: performance.now() - startedMs < maxWaitMs,
     slots: slots.map(({ id, busy, task }) => ({ id, idle: !busy, task })),
   })

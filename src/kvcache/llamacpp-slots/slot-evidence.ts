@@ -28,3 +28,7 @@ export const isFromTurn = (
   // The last token of an answer is chosen, but usually not computed.
   return seen.tokens === turn.totalTokens || seen.tokens === turn.totalTokens - 1
 }
+
+/** Whether a turn that held no slot ran here: it is younger than all that ran before the turn, and repeats its tag. */
+export const isFromUnheldTurn = (turn: Parameters<typeof isFromTurn>[0], seen: SlotSnapshot): boolean =>
+  isFromTurn(turn, seen) && seen.keep === turn.tag && (seen.task ?? -1) > turn.previousTask

@@ -12,6 +12,8 @@ interface SlotRecord {
   readonly user?: SessionKey | undefined
   readonly untilMs: number
   readonly saving: boolean
+  /** That turn is no hit. */
+  readonly isLong?: boolean | undefined
   /** The last completion in the slot when the turn claimed it. */
   readonly task?: number | undefined
   /** Ordinal of the last claim in the pod. */
@@ -35,7 +37,18 @@ export const createMemorySlotLedger = ({ now = () => performance.now() } = {}): 
   }
 
   return {
-    claim: async ({ pod, session, turnId, leaseMs, artefactId, mayWait, slots }) => {
+    claim: async ({
+      pod,
+      session,
+      turnId,
+      leaseMs,
+      artefactId,
+      isLong: isNoHit,
+      leavesRoom = false,
+      mayWait,
+      slots,
+    }) => {
+      const isLong = leavesRoom || isNoHit === true
       const records = recordsOf(pod)
       const all = [...records.values()]
       const held = all.filter(({ user = session, ...record }) => user === session && isHeld(record))
@@ -48,17 +61,27 @@ export const createMemorySlotLedger = ({ now = () => performance.now() } = {}): 
         const { owner, content, used } = records.get(slot.id) ?? unused
         const isOwn = owner === session
         const hasArtefact = isOwn && artefactId !== undefined && content?.artefactId === artefactId
-        return [hasRun(slot) ? -1 : hasArtefact ? 0 : isOwn ? 1 : owner === undefined ? 2 : 3, used, slot.id]
+        if (hasRun(slot)) return [-1, used, slot.id]
+        if (isOwn) return [hasArtefact ? 0 : 1, used, slot.id]
+        return isLong ? [2, -slot.id] : [owner === undefined ? 2 : 3, used, slot.id]
       }
+      const isFree = (slot: ReportedSlot): boolean =>
+        slot.idle && (hasRun(slot) || !isHeld(records.get(slot.id) ?? unused))
+      const isOfLongTurn = ({ id }: ReportedSlot): boolean => {
+        const record = records.get(id) ?? unused
+        return !isHeld(record) || record.isLong === true
+      }
+      const longTurns = slots.filter((slot) => !isFree(slot) && isOfLongTurn(slot)).length
+      const isKept = leavesRoom && slots.length > 1 && longTurns + 1 >= slots.length
       const [best] = slots
-        .filter((slot) => slot.idle && (hasRun(slot) || !isHeld(records.get(slot.id) ?? unused)))
+        .filter(isFree)
         .map((slot) => ({ slot: slot.id, task: slot.task, rank: rankOf(slot) }))
         .sort((a, b) => compare(a.rank, b.rank))
-      if (best === undefined) return { kind: mayWait && held.length > 0 ? 'wait' : 'no-room' }
+      if (best === undefined || isKept) return { kind: mayWait && held.length > 0 ? 'wait' : 'no-room' }
       const { owner, content } = records.get(best.slot) ?? unused
       const used = Math.max(0, ...all.map((record) => record.used)) + 1
       const untilMs = now() + leaseMs
-      records.set(best.slot, { owner, turnId, user: session, untilMs, saving: false, task: best.task, used })
+      records.set(best.slot, { owner, turnId, user: session, untilMs, saving: false, isLong, task: best.task, used })
       return { kind: 'claimed', slot: best.slot, content: owner === session ? content : undefined }
     },
     renew: async (turns, { leaseMs, saving = false }) =>
@@ -79,11 +102,12 @@ export const createMemorySlotLedger = ({ now = () => performance.now() } = {}): 
         const { owner, content, user } = record
         return { slot, owner, content, inUse: isHeld(record, user && lateEndMs), user }
       }),
-    seize: async ({ pod, slot, turnId, leaseMs }) => {
+    seize: async ({ pod, slot, turnId, leaseMs, session }) => {
       const record = recordsOf(pod).get(slot) ?? unused
       if (isHeld(record)) return undefined
       const { owner, content, used } = record
-      recordsOf(pod).set(slot, { owner, content, used, turnId, untilMs: now() + leaseMs, saving: false })
+      const untilMs = now() + leaseMs
+      recordsOf(pod).set(slot, { owner, content, used, turnId, user: session, untilMs, saving: session !== undefined })
       return { owner, content }
     },
   }

@@ -70,12 +70,12 @@ export type SlotClient = ReturnType<typeof createSlotClient>
 export const createSlotClient = (options: {
   /** How long a question may keep its caller waiting. */
   readonly callTimeoutMs: number
-  /** How long an engine that is late with an action is followed, to learn how it ended. Default 120,000. */
-  readonly lateTimeoutMs?: number | undefined
+  /** How long an action may take: a busy engine saves a slot between two batches, which may take it minutes. */
+  readonly lateTimeoutMs: number
   /** Default: plain HTTP without a credential. */
   readonly access?: EngineAccess | undefined
 }) => {
-  const { callTimeoutMs, lateTimeoutMs = 120_000, access } = options
+  const { callTimeoutMs, lateTimeoutMs, access } = options
   // A late action holds its connection; questions must not queue behind it.
   const queries = createEngineHttp({ callsPerPod, access })
   const actions = createEngineHttp({ callsPerPod, access })

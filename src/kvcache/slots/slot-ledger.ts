@@ -37,6 +37,10 @@ export interface ClaimSlot {
   readonly leaseMs: number
   /** A slot with this content is preferred. */
   readonly artefactId: string | undefined
+  /** The turn is no hit: of the slots of other sessions it takes the last one. Default: false. */
+  readonly isLong?: boolean
+  /** Long turns, this one included, hold at most all slots but one. Default: false. */
+  readonly leavesRoom?: boolean
   /** The turn can wait for another turn of its session, or a sweep. For a save of its session it always waits. */
   readonly mayWait: boolean
   /** All slots of the pod. */
@@ -48,7 +52,7 @@ export type ClaimOutcome =
   | { readonly kind: 'claimed'; readonly slot: number; readonly content?: SlotContent | undefined }
   /** A turn of the session has run but is not saved; or one, or a sweep, holds a slot while there is no other. */
   | { readonly kind: 'wait' }
-  /** Every slot is busy or held. */
+  /** Every slot is busy or held, or is kept for hits. */
   | { readonly kind: 'no-room' }
 
 /** One slot for removals and sweeps. */
@@ -74,7 +78,8 @@ export interface SlotEntry {
 export interface SlotLedger {
   /**
    * Takes an idle slot that nobody holds: one of the session, best with `artefactId`; else one without an owner; else
-   * the least recently claimed one. Its content counts as unknown until it is released with content. First of all, a
+   * the least recently claimed one; for a long turn, else the last one: engines fill their batches in the order of
+   * slots, so that hits pass it, and it displaces no other session's KV. Its content counts as unknown until it is released with content. First of all, a
    * turn that may not wait takes the slot of a turn of its session that has run and whose end nobody has reported.
    */
   claim(request: ClaimSlot): Promise<ClaimOutcome>
@@ -90,6 +95,11 @@ export interface SlotLedger {
   release(turn: SlotTurn & { readonly content?: SlotContent | undefined }): Promise<void>
   /** Every slot of the pod that was ever claimed or erased. */
   list(pod: string): Promise<readonly SlotEntry[]>
-  /** Takes a slot for a sweep or a removal. Resolves to what was known of it; undefined: it is held. */
-  seize(turn: SlotTurn & { readonly leaseMs: number }): Promise<Pick<SlotEntry, 'owner' | 'content'> | undefined>
+  /**
+   * Takes a slot for a sweep or a removal, or to save what a turn of the session left there without a claim. Resolves
+   * to what was known of the slot; undefined: it is held.
+   */
+  seize(
+    turn: SlotTurn & { readonly leaseMs: number; readonly session?: SessionKey },
+  ): Promise<Pick<SlotEntry, 'owner' | 'content'> | undefined>
 }

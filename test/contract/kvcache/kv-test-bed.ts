@@ -69,6 +69,8 @@ export interface KvTraits {
   readonly damage: readonly [Damage, ...Damage[]]
   /** Whether a sweep finds KV that nobody remembers. LMCache lists no chunks. */
   readonly sweeps: boolean
+  /** Whether the KV of a turn is stored that another pod served than the chosen one. */
+  readonly storesElsewhere: boolean
 }
 
 export type Damage = 'changed' | 'cut'

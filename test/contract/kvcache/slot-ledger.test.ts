@@ -92,6 +92,33 @@ describe.each([
       expect(await slotOf(alice, { slots: idle(0, 1, 2, 3, 4), ...options })).toBe(expected)
     })
 
+    test.each<{ name: string; options: Partial<ClaimSlot>; expected: number }>([
+      { name: 'one of the session', options: {}, expected: 1 },
+      { name: 'else the last one, whoever left KV there', options: { slots: idle(0, 2, 4) }, expected: 4 },
+    ])('a long turn takes $name', async ({ options, expected }) => {
+      await leave(bob, 4)
+      await leave(alice, 1)
+      expect(await slotOf(alice, { slots: idle(0, 1, 2, 3, 4), isLong: true, ...options })).toBe(expected)
+    })
+
+    test.each<{ name: string; before: readonly boolean[]; busy?: readonly number[]; slots: number; expected: string }>([
+      { name: 'one that runs beside it', before: [true], slots: 2, expected: 'no-room' },
+      { name: 'hits that run beside it, which count', before: [false], slots: 2, expected: 'claimed' },
+      { name: 'all slots but two of more', before: [true, true], slots: 4, expected: 'claimed' },
+      { name: 'all slots but one of more', before: [true, true, false], slots: 4, expected: 'claimed' },
+      { name: 'all slots but the last of more', before: [true, true, true], slots: 4, expected: 'no-room' },
+      { name: 'a request of others', before: [], busy: [1], slots: 2, expected: 'no-room' },
+      { name: 'the only slot', before: [], slots: 1, expected: 'claimed' },
+    ])('a long turn that leaves room, after $name: $expected', async ({ before, busy = [], slots, expected }) => {
+      const seen = (...free: readonly boolean[]) =>
+        Array.from({ length: slots }, (_, id) => ({ id, idle: (free[id] ?? true) && !busy.includes(id) }))
+      for (const [turn, isLong] of before.entries()) await claim(bob, `t${turn}`, { slots: seen(), isLong })
+      const next = await claim(alice, 'next', { slots: seen(), leavesRoom: true })
+      expect(next.kind).toBe(expected)
+      const taken = before.length + busy.length + (expected === 'claimed' ? 1 : 0)
+      expect((await claim(carol, 'hit', { slots: seen() })).kind).toBe(taken < slots ? 'claimed' : 'no-room')
+    })
+
     test('overlapping turns of a session get slots of their own', async () => {
       const taken = await Promise.all(Array.from({ length: 20 }, (_, index) => claim(alice, `t${index}`)))
       const slots = taken.flatMap((outcome) => (outcome.kind === 'claimed' ? outcome.slot : []))

@@ -68,7 +68,7 @@ const optional = (name: string, value: string): Readonly<Record<string, string>>
 
 /** Plays steps against a gateway, and checks with each what its tenant gets to see. */
 class Play {
-  readonly gateway: ContextGateway = createContextGateway({ sessionsPerPod: 2, batchSize: 3 })
+  readonly gateway: ContextGateway = createContextGateway({ sessionsPerPod: 2, batchSize: 3, messageTimeoutMs: 0 })
   readonly #neverMade = newSessionId()
   readonly #owners = new Map<string, Tenant>()
   readonly #deleted = new Set<string>()

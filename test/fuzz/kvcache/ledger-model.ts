@@ -10,6 +10,7 @@ interface ModelSlot {
   /** Whether its lease lasts. */
   readonly lasts: boolean
   readonly saving?: boolean
+  readonly isLong?: boolean
   readonly task?: number | undefined
   readonly owner?: SessionKey | undefined
   readonly content?: SlotContent | undefined
@@ -43,7 +44,8 @@ export class LedgerModel {
         if ((outcome === undefined) !== slot.lasts) return 'a seizure does not tell whether the slot is held'
         if (outcome === undefined) return undefined
         const { owner, content } = slot
-        this.#slots.set(step.slot, { turnId: turnOf(step), lasts: step.leaseMs === long, owner, content })
+        const turn = { turnId: turnOf(step), lasts: step.leaseMs === long, owner, content }
+        this.#slots.set(step.slot, step.mayWait ? { ...turn, user: step.session, saving: true } : turn)
         return undefined
       }
     }
@@ -54,11 +56,17 @@ export class LedgerModel {
   }
 
   #claimed(step: Step, outcome: ClaimOutcome): string | undefined {
+    const isFree = (id: number): boolean => step.idle[id] === true && !this.#slot(id).lasts
+    const isOfOthers = (id: number): boolean => !this.#slot(id).lasts || this.#slot(id).isLong === true
+    const ofLongTurns = slotIds.filter((id) => !isFree(id) && isOfOthers(id))
+    const isKept = step.length === 'leaves room' && ofLongTurns.length + 1 >= slotIds.length
     if (outcome.kind !== 'claimed') {
-      const isFree = slotIds.some((id) => step.idle[id] === true && !this.#slot(id).lasts)
-      return outcome.kind === 'no-room' && isFree ? 'an idle slot that nobody holds was not claimed' : undefined
+      return outcome.kind === 'no-room' && slotIds.some(isFree) && !isKept
+        ? 'an idle slot that nobody holds was not claimed'
+        : undefined
     }
     const slot = this.#slot(outcome.slot)
+    if (isKept && isFree(outcome.slot)) return 'the last slot without a long turn was taken'
     const task = step.tasks[outcome.slot]
     const hasRun = slot.user === step.session && slot.saving !== true && slot.task !== task
     if (slot.lasts && (step.mayWait || !hasRun)) return 'two turns hold one slot'
@@ -68,7 +76,9 @@ export class LedgerModel {
       return 'content of another session was returned'
     }
     const { session: user, leaseMs } = step
-    this.#slots.set(outcome.slot, { turnId: turnOf(step), user, lasts: leaseMs === long, owner: slot.owner, task })
+    const lasts = leaseMs === long
+    const isLong = step.length !== 'short'
+    this.#slots.set(outcome.slot, { turnId: turnOf(step), user, lasts, isLong, owner: slot.owner, task })
     return undefined
   }
 }

@@ -28,6 +28,7 @@ const anyStep = fc.record({
     fc.record({ artefactId: fc.constantFrom('a1', 'a2'), tokens: fc.nat(9_999), mark: fc.constantFrom('m1', 'm2') }),
     { nil: undefined },
   ),
+  length: fc.constantFrom('short', 'long', 'leaves room'),
   mayWait: fc.boolean(),
   saving: fc.boolean(),
   isBySweep: fc.constantFrom(true, false, false, false),
@@ -42,18 +43,19 @@ export const turnOf = ({ kind, session, number, isBySweep }: Step): string => {
 }
 
 export const take = (ledger: SlotLedger, step: Step): Promise<unknown> => {
-  const { slot, session, leaseMs, artefactId, content, mayWait, saving } = step
+  const { slot, session, leaseMs, artefactId, content, length, mayWait, saving } = step
   const turn = { pod, slot, turnId: turnOf(step) }
   switch (step.kind) {
     case 'claim': {
       const slots = slotIds.map((id, index) => ({ id, idle: step.idle[index] === true, task: step.tasks[index] }))
-      return ledger.claim({ pod, session, turnId: turn.turnId, leaseMs, artefactId, mayWait, slots })
+      const lengths = { isLong: length !== 'short', leavesRoom: length === 'leaves room' }
+      return ledger.claim({ pod, session, turnId: turn.turnId, leaseMs, artefactId, mayWait, slots, ...lengths })
     }
     case 'renew':
       return ledger.renew([turn], { leaseMs, saving })
     case 'release':
       return ledger.release({ ...turn, content })
     case 'seize':
-      return ledger.seize({ ...turn, leaseMs })
+      return ledger.seize({ ...turn, leaseMs, ...(mayWait ? { session } : {}) })
   }
 }

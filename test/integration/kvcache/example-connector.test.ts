@@ -24,7 +24,13 @@ import { startEmbeddedEngine } from './start-embedded-engine.ts'
 const modulePath = join(packageRoot(), 'examples/slot-files-connector.mjs')
 
 /** The example keeps no checksums. */
-const traits: KvTraits = { loadedBy: 'gateway', sharing: 'session', damage: ['cut'], sweeps: true }
+const traits: KvTraits = {
+  loadedBy: 'gateway',
+  sharing: 'session',
+  damage: ['cut'],
+  sweeps: true,
+  storesElsewhere: false,
+}
 
 describe('example of a connector', () => {
   let engines: SlotEngines

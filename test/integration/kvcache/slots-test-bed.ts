@@ -44,6 +44,7 @@ export interface SlotPod extends TestPod {
 
 /** A slot holds one session at a time; its file, with a checksum at the connector, holds the whole conversation. */
 export const slotTraits: KvTraits = {
+  storesElsewhere: true,
   loadedBy: 'gateway',
   sharing: 'session',
   damage: ['changed', 'cut'],

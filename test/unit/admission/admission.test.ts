@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
-import type { Admission, AdmissionAnswer, AdmissionWork } from '../../../src/admission/admission.ts'
+import type { Admission, LoadWork, TurnWork } from '../../../src/admission/admission.ts'
 import type { AdmissionSettings } from '../../../src/admission/plan/plan-admission.ts'
 import { admissionBy, planOf } from './planned-admission.ts'
 
@@ -19,19 +19,33 @@ const setUp = (settings: Partial<AdmissionSettings> = {}) => {
   return { admission, events }
 }
 
+type Answer = ReturnType<Admission['admit']>
+
 const ask = (
   admission: Admission,
   turnId: string,
-  work: Partial<AdmissionWork> = {},
+  work: Partial<TurnWork> & { readonly pod?: string } = {},
   signal = new AbortController().signal,
-): AdmissionAnswer =>
-  admission.request(
-    { kind: 'prefill', turnId, model: undefined, pod: podA, ...work },
-    { waitMs: admission.maxWaitMs, client: { signal } },
-  )
+): Answer =>
+  admission.admit({
+    turnId,
+    model: undefined,
+    tenant: undefined,
+    isShort: false,
+    pick: (mayChoose) => [work.pod ?? podA].find((pod) => mayChoose(pod, false)),
+    roomWaitMs: 60_000,
+    signal,
+    ...work,
+  })
 
-const settlementOf = async (answer: AdmissionAnswer): Promise<unknown> =>
-  answer.kind === 'waiting' ? answer.settled : 'did not wait'
+const askLoad = (admission: Admission, load: Pick<LoadWork, 'turnId'>): Answer =>
+  admission.admitLoad({ model: undefined, pod: podA, waitMs: 1000, signal: new AbortController().signal, ...load })
+
+const kindOf = (answer: Answer): string => ('kind' in answer ? answer.kind : 'waiting')
+
+const settlementOf = async (answer: Answer): Promise<unknown> => ('kind' in answer ? 'did not wait' : answer)
+
+const admittedTo = (pod: string) => ({ kind: 'admitted', pod, hasRoom: true })
 
 describe('admission', () => {
   beforeEach(() => {
@@ -47,12 +61,12 @@ describe('admission', () => {
     ['all pods together for a global resource', ['R1'], ['admitted', 'waiting', 'waiting']],
   ])('counts %s', (_name, globalResources, expected) => {
     const { admission } = setUp({ globalResources })
-    expect([podA, podB, podA].map((pod, index) => ask(admission, `t${index}`, { pod }).kind)).toEqual(expected)
+    expect([podA, podB, podA].map((pod, index) => kindOf(ask(admission, `t${index}`, { pod })))).toEqual(expected)
   })
 
   test('admits work that requires nothing, without an event', () => {
     const { admission, events } = setUp({ requirements: ['prefill/A=R1:1'] })
-    for (const turnId of ['t1', 't2', 't3']) expect(ask(admission, turnId, { model: 'B' }).kind).toBe('admitted')
+    for (const turnId of ['t1', 't2', 't3']) expect(kindOf(ask(admission, turnId, { model: 'B' }))).toBe('admitted')
     expect(events).toEqual([])
     expect(admission.usage([podA])).toEqual([{ resource: 'R1', pod: podA, inUse: 0, count: 1 }])
   })
@@ -62,7 +76,7 @@ describe('admission', () => {
       'admits waiting work when the turn before it ends',
       1500,
       (admission) => admission.release('prefill', 't1'),
-      { kind: 'admitted' },
+      admittedTo(podA),
       ['prefill', 'admitted', 1500],
     ],
     [
@@ -81,7 +95,7 @@ describe('admission', () => {
     ],
   ])('%s', async (_title, afterMs, act, settlement, event) => {
     const { admission, events } = setUp()
-    ask(admission, 't1')
+    void ask(admission, 't1')
     const second = settlementOf(ask(admission, 't2'))
     jest.advanceTimersByTime(afterMs)
     act(admission)
@@ -93,7 +107,7 @@ describe('admission', () => {
   test('admits by the priority of the model, or the default priority', async () => {
     const { admission } = setUp({ priorities: ['first=1', 'last=3'] })
     const order: string[] = []
-    ask(admission, 't0')
+    void ask(admission, 't0')
     const all = ['last', 'other', 'first'].map(async (model) => {
       await settlementOf(ask(admission, model, { model }))
       order.push(model)
@@ -107,7 +121,7 @@ describe('admission', () => {
   test('removes work from the queue when its client disconnects, and admits the next', async () => {
     const { admission } = setUp()
     const client = new AbortController()
-    ask(admission, 't1')
+    void ask(admission, 't1')
     const second = settlementOf(ask(admission, 't2', {}, client.signal))
     const third = settlementOf(ask(admission, 't3'))
     client.abort()
@@ -115,19 +129,19 @@ describe('admission', () => {
     expect(await settlementOf(ask(admission, 't4', {}, client.signal))).toEqual({ kind: 'left' })
     expect(admission.waiting()).toBe(1)
     admission.release('prefill', 't1')
-    expect(await third).toEqual({ kind: 'admitted' })
+    expect(await third).toEqual(admittedTo(podA))
   })
 
   test('frees the resources of a turn whose end is not reported when its lease expires', async () => {
     const { admission, events } = setUp()
-    ask(admission, 'lost')
+    void ask(admission, 'lost')
     jest.advanceTimersByTime(58_000)
     const second = settlementOf(ask(admission, 't2'))
     jest.advanceTimersByTime(2000)
-    expect(await second).toEqual({ kind: 'admitted' })
+    expect(await second).toEqual(admittedTo(podA))
     expect(events).toContainEqual(['prefill', 'lease'])
     jest.advanceTimersByTime(60_000)
-    expect(ask(admission, 't3').kind).toBe('admitted')
+    expect(kindOf(ask(admission, 't3'))).toBe('admitted')
     jest.advanceTimersByTime(60_000)
     expect(admission.usage([podA])).toEqual([{ resource: 'R1', pod: podA, inUse: 0, count: 1 }])
   })
@@ -138,7 +152,7 @@ describe('admission', () => {
       resources: ['R1:3', 'R2:2:1'],
       globalResources: ['R1'],
     })
-    ask(admission, 't1', { pod: podB })
+    void ask(admission, 't1', { pod: podB })
     expect(admission.usage([podA, podB])).toEqual([
       { resource: 'R1', pod: undefined, inUse: 1, count: 3 },
       { resource: 'R2', pod: podA, inUse: 0, count: 1 },
@@ -148,7 +162,8 @@ describe('admission', () => {
 
   test('releases the load of a turn without the turn', () => {
     const { admission } = setUp({ requirements: ['prefill=R1:1', 'load=disk:1'] })
-    for (const kind of ['prefill', 'load'] as const) ask(admission, 't1', { kind })
+    void ask(admission, 't1')
+    void askLoad(admission, { turnId: 't1' })
     admission.release('load', 't1')
     expect(admission.usage([podA]).map(({ inUse }) => inUse)).toEqual([1, 0])
   })

@@ -20,9 +20,9 @@ describe('the configuration', () => {
       priorities: [],
       objectives: [],
       defaultPriority: 1,
-      maxWaiting: 100,
+      maxWaiting: 1000,
       maxWaitMs: 5000,
-      messageTimeoutMs: 30_000,
+      messageTimeoutMs: 120_000,
     })
   })
 
@@ -46,7 +46,7 @@ describe('the configuration', () => {
 
   const tooLong = 'must not exceed admission.messageTimeoutMs'
   const requirement = { REQUIREMENTS: 'prefill=R1:1' }
-  const noAdmission = { CTX_KV_LOAD_BUDGET_MS: '60000' }
+  const noAdmission = { CTX_KV_LOAD_BUDGET_MS: '60000', MESSAGE_TIMEOUT_MS: '60000' }
   const tooFew = 'prefill/A needs 4 of R1, and there may be only 3'
   test.each<[string, Environment, ...(readonly string[])]>([
     ['a malformed requirement', { REQUIREMENTS: 'A=R1:4' }, 'must be like prefill=R1:4 R2:1', 'admission.requirements'],
@@ -54,7 +54,7 @@ describe('the configuration', () => {
     ['a malformed priority', { PRIORITIES: 'A:1' }, 'must be like my-model=2', 'admission.priorities'],
     ['a malformed name', { GLOBAL_RESOURCES: 'R:1' }, 'must begin with a letter', 'admission.globalResources'],
     ['an unmet requirement', { REQUIREMENTS: 'prefill/A=R1:4', RESOURCES: 'R1:3' }, tooFew, 'CTX_ADMISSION_RESOURCES'],
-    ['waits beyond the message timeout', { ...requirement, MAX_WAIT_MS: '19001' }, tooLong, 'MAX_WAIT_MS'],
+    ['waits beyond the message timeout', { ...requirement, MAX_WAIT_MS: '89001' }, tooLong, 'MAX_WAIT_MS'],
     ['loads beyond the message timeout', noAdmission, `60000) and 1000 ms together ${tooLong}`, 'KV_LOAD_BUDGET_MS'],
     ['a pod by name', { ...requirement, RESOURCES: 'R1:4:pod-0:80' }, 'name pods by IP address', 'ADMISSION_RESOURCES'],
   ])('refuses %s, and says what to do', (_title, admission, ...says) => {
@@ -69,9 +69,9 @@ describe('the configuration', () => {
   })
 
   test.each<[string, Environment]>([
-    ['waits and loads as long as the message timeout', { ...requirement, MAX_WAIT_MS: '19000' }],
-    ['long waits with a long message timeout', { ...requirement, MAX_WAIT_MS: '120000', MESSAGE_TIMEOUT_MS: '131000' }],
-    ['any wait without requirements', { MAX_WAIT_MS: '120000', CTX_KV_LOAD_BUDGET_MS: '29000' }],
+    ['waits and loads as long as the message timeout', { ...requirement, MAX_WAIT_MS: '89000' }],
+    ['long waits with a long message timeout', { ...requirement, MAX_WAIT_MS: '120000', MESSAGE_TIMEOUT_MS: '151000' }],
+    ['any wait without requirements', { MAX_WAIT_MS: '600000', CTX_KV_LOAD_BUDGET_MS: '60000' }],
   ])('accepts %s', (_title, admission) => {
     expect(problemsOf({ ...essential, ...prefixed(admission) })).toBe('none')
   })

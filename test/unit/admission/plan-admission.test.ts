@@ -64,7 +64,7 @@ test('the objective of a request takes precedence over its model, if it is known
 })
 
 test('admission is off without requirements, whatever else is set', () => {
-  expect(outcomeOf({ priorities: ['A=2'] }, pods)).toEqual({ kind: 'off' })
+  expect(planOf({ priorities: ['A=2'] }, pods).resources).toEqual([])
 })
 
 const global = (...names: readonly string[]) => ({ globalResources: names })

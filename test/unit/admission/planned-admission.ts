@@ -33,6 +33,7 @@ export const admissionBy = (plan: AdmissionPlan, change: Partial<Options> = {}):
     plan,
     maxWaiting: 10,
     maxWaitMs: 20_000,
+    messageTimeoutMs: 30_000,
     leaseMs: 600_000,
     nowMs: () => performance.now(),
     events: { settled: () => {}, leaseExpired: () => {} },

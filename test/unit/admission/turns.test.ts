@@ -172,8 +172,7 @@ describe('a turn', () => {
     expect(immediate.extensions).toEqual([])
     const pending = gateway.send(useOf(id), waiting)
     await eventually(() => admission.waiting() === 1)
-    // 1020 tokens are taken to cost 10 ms each, and a load at most 10 s.
-    expect(waiting.extensions).toEqual([5000 + 10_000 + 1000])
+    expect(waiting.extensions).toEqual([30_000])
     await gateway.serve(first)
     await gateway.serve(forwarded(await pending))
   })
@@ -234,10 +233,13 @@ describe('a load', () => {
   test('is not requested when the pod holds the KV', async () => {
     const { admission, gateway } = setUp(['load=disk:1'])
     const { id } = await gateway.create()
-    admission.request(
-      { kind: 'load', turnId: 'another', model: 'm', pod: podA },
-      { waitMs: 0, client: { signal: new AbortController().signal } },
-    )
+    await admission.admitLoad({
+      turnId: 'another',
+      model: 'm',
+      pod: podA,
+      waitMs: 0,
+      signal: new AbortController().signal,
+    })
     expect(await cacheOf(gateway.use(id))).toMatch(/^hit; tier=gpu/)
     expect(admission.waiting()).toBe(0)
   })

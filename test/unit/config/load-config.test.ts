@@ -30,7 +30,7 @@ describe('loadConfig', () => {
       sessions: { store: 'memory', defaultTtlSeconds: 3600, sliding: false, unknownSession: 'miss' },
       turns: { leaseSeconds: 660, maxBodyBytes: 16 * 1024 * 1024, maxJsonDepth: 64, maxJsonKeys: 20_000 },
       routing: { policy: 'predicted-ttft', pods: ['10.0.0.1:8000'], healthIntervalMs: 1000 },
-      kv: { connector: 'llamacpp-slots', directory: '/mnt/kv', loadBudgetMs: 10_000, prefillMsPerToken: 1 },
+      kv: { connector: 'llamacpp-slots', directory: '/mnt/kv', loadBudgetMs: 30_000, prefillMsPerToken: 1 },
       reaper: { intervalMs: 1000 },
       log: { level: 'info' },
     })

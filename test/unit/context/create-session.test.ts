@@ -101,7 +101,7 @@ describe('creating a session on /v1/context', () => {
   })
 
   test('forwards without a cache when the pod has no room for another session', async () => {
-    const gateway = createContextGateway({ pods: [podA], sessionsPerPod: 1 })
+    const gateway = createContextGateway({ pods: [podA], sessionsPerPod: 1, messageTimeoutMs: 0 })
     await gateway.send({ path: '/v1/context', body: promptBody })
 
     const forward = await gateway.beginCreate()

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { routingInputOf } from '../../../src/context/turn.ts'
+import { routingInputOf } from '../../../src/context/route-turn.ts'
 import type { SessionKey } from '../../../src/sessions/session-record.ts'
 import { gatewayRequest } from '../../support/gateway-request.ts'
 

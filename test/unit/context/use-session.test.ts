@@ -74,7 +74,7 @@ describe('a turn of a session', () => {
       status: 'miss; reason=no_slot',
     },
   ])('is forwarded as a miss and releases its claim when $name', async ({ arrange, status }) => {
-    const { gateway, id } = await gatewayWithSession({ pods: [podA], maxLoadMs: 20 })
+    const { gateway, id } = await gatewayWithSession({ pods: [podA], maxLoadMs: 20, messageTimeoutMs: 0 })
     await arrange(gateway)
     const others = gateway.connector.claims().length
 
@@ -139,10 +139,10 @@ describe('a turn of a session', () => {
   })
 
   test.each([
-    { name: 'of a long load', promptTokens: 480, isStored: true, extensions: [6000] },
-    { name: 'of a long save that it may have to wait for', promptTokens: 480, isStored: false, extensions: [6000] },
-    { name: 'of no load of short KV', promptTokens: 30, isStored: true, extensions: [] },
-  ])('extends its deadline by the time $name', async ({ promptTokens, isStored, extensions }) => {
+    { name: 'for a long load', promptTokens: 480, isStored: true, extensions: [30_000] },
+    { name: 'for a long save that it may have to wait for', promptTokens: 480, isStored: false, extensions: [30_000] },
+    { name: 'not for a load of short KV', promptTokens: 30, isStored: true, extensions: [] },
+  ])('extends its deadline $name', async ({ promptTokens, isStored, extensions }) => {
     const gateway = createContextGateway({ pods: [podA], msPerToken: 10, maxLoadMs: 8000 })
     gateway.connector.faults.refuse('offload', !isStored)
     const { id } = await gateway.create({}, { promptTokens })

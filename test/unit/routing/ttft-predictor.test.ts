@@ -45,7 +45,7 @@ describe('createTtftPredictor', () => {
     const { predictor, clock, backlogs } = setUp()
     predictor.routed(turnAt('a:1', 't1'), input())
     expect(backlogs()).toEqual([1_000, 0])
-    predictor.forwarded(turnAt('a:1', 't1'), 400)
+    predictor.forwarded(turnAt('a:1', 't1'), input(), 400)
     expect(backlogs()).toEqual([400, 0])
     clock.nowMs = 300
     expect(backlogs()).toEqual([100, 0])
@@ -63,13 +63,13 @@ describe('createTtftPredictor', () => {
 
   test('a turn with nothing left to compute counts as one token', () => {
     const { predictor, backlogs } = setUp()
-    predictor.forwarded(turnAt('a:1', 't1'), 0)
+    predictor.forwarded(turnAt('a:1', 't1'), input(), 0)
     expect(backlogs()).toEqual([1, 0])
   })
 
   test('a turn behind one of its session is predicted to find what that one leaves', () => {
     const { predictor, backlogs } = setUp()
-    predictor.routed(turnAt('a:1', 't1'), input())
+    predictor.forwarded(turnAt('a:1', 't1'), input(), 1_000)
     const residentTokens = predictor.residentTokens('s')
     predictor.routed(turnAt('a:1', 't2'), input({ promptTokens: 1_200, residentTokens }))
     expect(backlogs()).toEqual([1_200, 0])
@@ -102,7 +102,7 @@ describe('createTtftPredictor', () => {
   test('of more than 65,536 turns without a reported end, the oldest is dropped', () => {
     const { predictor, costs } = setUp()
     predictor.routed(turnAt('a:1', 'before'), input())
-    for (let turn = 0; turn <= 65_536; turn += 1) predictor.forwarded(turnAt('a:1', `t${turn}`), 1)
+    for (let turn = 0; turn <= 65_536; turn += 1) predictor.forwarded(turnAt('a:1', `t${turn}`), input(), 1)
     predictor.ended(turnAt('a:1', 't1'), done)
     expect(costs.revision).toBe(0)
     predictor.ended(turnAt('a:1', 't0'), done)
@@ -113,8 +113,8 @@ describe('createTtftPredictor', () => {
 describe('residentTokens', () => {
   test('returns what the last turn of a session left in each pod, until the session is forgotten', () => {
     const { predictor, resident } = setUp()
-    predictor.routed(turnAt('a:1', 't1'), input())
-    predictor.routed(turnAt('a:1', 't2'), input({ affinityKey: undefined }))
+    predictor.forwarded(turnAt('a:1', 't1'), input(), 1_000)
+    predictor.forwarded(turnAt('a:1', 't2'), input({ affinityKey: undefined }), 1_000)
     predictor.kept('s', 'b:1', 100)
     predictor.kept('s', 'b:1', 1_500)
     predictor.kept('s', 'b:1', 0)

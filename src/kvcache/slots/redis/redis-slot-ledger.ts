@@ -31,8 +31,9 @@ export const createRedisSlotLedger = (redis: RedisConnection): SlotLedger => {
   const [list, seize] = [script('list'), script('seize')]
   const keyOf = (pod: string): string => `${redis.keyPrefix}kv:slots:${pod}`
   return {
-    claim: async ({ pod, session, turnId, leaseMs, artefactId = '', mayWait, slots }) => {
-      const args = [session, turnId, leaseMs, artefactId, mayWait ? '1' : '', JSON.stringify(slots)]
+    claim: async ({ pod, session, turnId, leaseMs, artefactId = '', isLong, leavesRoom, mayWait, slots }) => {
+      const length = leavesRoom === true ? 'leaves room' : isLong === true ? 'long' : 'short'
+      const args = [session, turnId, leaseMs, artefactId, mayWait ? '1' : '', JSON.stringify(slots), length]
       return claimReply.parse(await redis.run(claim, [keyOf(pod)], args))
     },
     renew: async (turns, { leaseMs, saving = false }) => {
@@ -46,7 +47,7 @@ export const createRedisSlotLedger = (redis: RedisConnection): SlotLedger => {
       await redis.run(release, [keyOf(pod)], args)
     },
     list: async (pod) => listReply.parse(await redis.run(list, [keyOf(pod)], [lateEndMs])),
-    seize: async ({ pod, slot, turnId, leaseMs }) =>
-      seizeReply.parse(await redis.run(seize, [keyOf(pod)], [slot, turnId, leaseMs])),
+    seize: async ({ pod, slot, turnId, leaseMs, session = '' }) =>
+      seizeReply.parse(await redis.run(seize, [keyOf(pod)], [slot, turnId, leaseMs, session])),
   }
 }

@@ -22,7 +22,7 @@ interface Self {
   adapters?: readonly object[]
 }
 
-const client = createSlotClient({ callTimeoutMs: 5_000 })
+const client = createSlotClient({ lateTimeoutMs: 60_000, callTimeoutMs: 5_000 })
 const engineFor = (pod: string) => createEngines(client, () => [pod])
 const engines: ScriptedEngine[] = []
 const start = async (self: Self): Promise<ScriptedEngine> => {

@@ -1,9 +1,11 @@
 --- @include records
--- KEYS: pod. ARGV: session, turn, lease ms, artefact id or '', '1' if the turn may wait, JSON list of {id, idle, task}
+-- KEYS: pod. ARGV: session, turn, lease ms, artefact id or '', '1' if the turn may wait, JSON list of {id, idle, task},
+-- 'short', 'long', or 'leaves room': a long turn that leaves a slot to short ones
 -- Returns JSON {slot, content}, 'wait', or nothing when there is no room.
 local session, turn, artefactId = ARGV[1], ARGV[2], ARGV[4]
+local isLong, leavesRoom = ARGV[7] ~= 'short', ARGV[7] == 'leaves room'
 -- A turn waits for those of its session and for sweeps, which have no user; and always for a save.
-local mayWait, isShort = ARGV[5] == '1', false
+local mayWait, isWorthWaiting = ARGV[5] == '1', false
 local records, lastUse = {}, 0
 local stored = redis.call('HGETALL', KEYS[1])
 for i = 1, #stored, 2 do
@@ -12,7 +14,7 @@ for i = 1, #stored, 2 do
   lastUse = math.max(lastUse, record.used)
   if (record.user or session) == session and isHeld(record) then
     if record.saving then return 'wait' end
-    isShort = mayWait
+    isWorthWaiting = mayWait
   end
 end
 
@@ -22,27 +24,37 @@ local function hasRun(record, reported)
 end
 
 local function rankOf(record)
-  if record.owner ~= session then return record.owner and 3 or 2 end
+  if record.owner ~= session then return not isLong and record.owner and 3 or 2 end
   return artefactId ~= '' and record.content and record.content.artefactId == artefactId and 0 or 1
 end
 
+-- Of equal ranks a long turn takes the last slot, others the one that was claimed least recently.
+local function isBefore(a, b)
+  if a.rank ~= b.rank then return a.rank < b.rank end
+  if isLong and a.rank == 2 then return a.slot > b.slot end
+  if a.record.used ~= b.record.used then return a.record.used < b.record.used end
+  return a.slot < b.slot
+end
+
 local best
-for _, reported in ipairs(cjson.decode(ARGV[6])) do
+local slots, longTurns = cjson.decode(ARGV[6]), 0
+for _, reported in ipairs(slots) do
   local record = records[tostring(reported.id)] or parse()
   local isEnded = hasRun(record, reported)
   if isEnded and mayWait then return 'wait' end
   if isEnded or (reported.idle and not isHeld(record)) then
     local found = { slot = reported.id, task = reported.task, record = record, rank = isEnded and -1 or rankOf(record) }
-    local isBetter = not best or found.rank < best.rank
-      or (found.rank == best.rank and (record.used < best.record.used
-        or (record.used == best.record.used and found.slot < best.slot)))
-    if isBetter then best = found end
+    if not best or isBefore(found, best) then best = found end
+  elseif not isHeld(record) or record.long then
+    longTurns = longTurns + 1
   end
 end
-if not best then return isShort and 'wait' end
+local isKept = leavesRoom and #slots > 1 and longTurns + 1 >= #slots
+if not best or isKept then return isWorthWaiting and 'wait' end
 
 local owner = best.record.owner
 local content = owner == session and best.record.content or nil
-local claimed = { owner = owner, turn = turn, user = session, task = best.task, ['until'] = now + ARGV[3], used = lastUse + 1 }
+local claimed =
+  { owner = owner, turn = turn, user = session, task = best.task, long = isLong, ['until'] = now + ARGV[3], used = lastUse + 1 }
 store(KEYS[1], best.slot, claimed)
 return cjson.encode({ slot = best.slot, content = content })

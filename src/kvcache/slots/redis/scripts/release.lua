@@ -6,6 +6,6 @@ if record.turn ~= ARGV[2] then return 0 end
 if ARGV[3] ~= '' then
   record.owner, record.content = record.user, cjson.decode(ARGV[3])
 end
-record.turn, record.user, record.saving, record.task, record['until'] = nil, nil, nil, nil, 0
+record.turn, record.user, record.saving, record.task, record.long, record['until'] = nil, nil, nil, nil, nil, 0
 store(KEYS[1], ARGV[1], record)
 return 1

@@ -1,4 +1,4 @@
--- One hash for each pod: slot -> record (JSON) with owner, content, turn, user, until, saving, task, used.
+-- One hash for each pod: slot -> record (JSON) with owner, content, turn, user, until, saving, task, long, used.
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 -- A pod that nobody has used for so long is forgotten: the next sweep erases its slots.

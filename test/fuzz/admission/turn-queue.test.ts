@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { createResourceQueue, type QueuedWork } from '../../../src/admission/resource-queue.ts'
+import { createTurnQueue, type QueuedWork, type Settlement } from '../../../src/admission/turn-queue.ts'
 
 const capacities: Readonly<Record<string, number>> = { R: 4, S: 2, T: 1 }
 const leaseMs = 100
@@ -21,6 +21,7 @@ const anyStep = fc.record({
 type Step = typeof anyStep extends fc.Arbitrary<infer T> ? T : never
 
 interface Asked extends QueuedWork {
+  readonly waitMs: number
   readonly counts: Readonly<Record<string, number>>
   readonly askedMs: number
   readonly order: number
@@ -91,18 +92,19 @@ class Model {
 /** A queue on a clock that the test sets, and the model that it reports to. */
 const createQueue = (maxWaiting: number) => {
   const model = new Model(maxWaiting)
-  const queue = createResourceQueue({
+  const queue = createTurnQueue({
     maxWaiting,
     leaseMs,
     nowMs: () => model.nowMs,
     observer: {
-      settled: (id, settlement) =>
-        model.settle(id, settlement.kind === 'refused' ? settlement.reason : settlement.kind),
+      settled: (id, settlement) => model.settle(id, endOf(settlement)),
       leaseExpired: (id) => model.expire(id),
     },
   })
   return { model, queue }
 }
+
+const endOf = (settlement: Settlement) => (settlement.kind === 'refused' ? settlement.reason : settlement.kind)
 
 const pass = ({ model, queue }: ReturnType<typeof createQueue>, ms: number): void => {
   model.nowMs += ms
@@ -118,11 +120,23 @@ const take = (bench: ReturnType<typeof createQueue>, one: Step, order: number): 
         .filter(([, count]) => count > 0)
         .map(([pool, count]) => ({ pool, count, capacity: capacities[pool] ?? 0 }))
       const { priority, waitMs } = one
-      const work: Asked = { id: `w${order}`, priority, waitMs, counts: one.counts, needs, askedMs: model.nowMs, order }
+      const work: Asked = {
+        id: `w${order}`,
+        priority,
+        tenant: 'tenant',
+        isShort: true,
+        place: () => ({ pod: undefined, needs }),
+        arrivedMs: model.nowMs,
+        resourcesWaitMs: waitMs,
+        roomWaitMs: 0,
+        waitMs,
+        counts: one.counts,
+        askedMs: model.nowMs,
+        order,
+      }
       model.ask(work)
       const answer = queue.request(work)
-      if (answer === 'admitted') model.settle(work.id, 'admitted')
-      if (answer === 'refused') model.settle(work.id, 'full')
+      if (answer !== 'waiting') model.settle(work.id, endOf(answer))
       return
     }
     // Unknown ids, and those of the other kind, change nothing.
@@ -157,7 +171,7 @@ const check = ({ model, queue }: ReturnType<typeof createQueue>): void => {
   for (const work of model.inOrder()) expect(nextMs).toBeLessThanOrEqual(work.askedMs + work.waitMs)
 }
 
-test('a resource queue admits exactly what fits, by priority and age, and settles and frees everything in time', () => {
+test('the queue admits exactly what fits, by priority and age, and settles and frees everything in time', () => {
   fc.assert(
     fc.property(fc.array(anyStep, { maxLength: 80 }), fc.nat({ max: 4 }), (steps, maxWaiting) => {
       const bench = createQueue(maxWaiting)

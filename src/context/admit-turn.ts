@@ -1,0 +1,114 @@
+import type { Admission, TriedPod, TurnWork } from '../admission/admission.ts'
+import { GatewayError } from '../openai/gateway-error.ts'
+import type { RequestScope } from './context-cache-manager.ts'
+import type { ContextEvents } from './context-events.ts'
+import type { Route } from './route-turn.ts'
+
+/** The client disconnected while the request was decided; the dispatcher makes it the decision `cancelled`. */
+export class RequestCancelledError extends Error {
+  override readonly name = 'RequestCancelledError'
+}
+
+/** Added to the time that a decision may take, so that it arrives before Envoy's message timeout. */
+export const decisionMarginMs = 1000
+
+/** A turn at a pod, ready to be forwarded. Either `accept` or `withdraw` is called. */
+export interface Attempt<T> {
+  /** False: the pod has no room for it. It can go on without, or withdraw and try again. */
+  readonly hasRoom: boolean
+  /** The turn is forwarded. */
+  accept(): T
+  withdraw(): Promise<void>
+}
+
+/** A turn that asks for admission. */
+export interface TurnToAdmit {
+  readonly turnId: string
+  readonly tenant: string | undefined
+  /** The choice where every pod has room. */
+  readonly route: Route
+  /** Whether it waits where no pod has room. */
+  readonly seeksRoom: boolean
+  /** How long an attempt may take, milliseconds. */
+  readonly attemptMs: number
+}
+
+/**
+ * Tries a turn at the pod that is best for it, and at others or later where that has no room. A turn that has waited for
+ * too long goes on without room. It holds its resources until its end, or until `attempt` fails.
+ * @throws GatewayError `rate_limit_exceeded`
+ * @throws RequestCancelledError
+ */
+export const admitTurn = async <T>(
+  { admission, events }: { readonly admission: Admission; readonly events: Pick<ContextEvents, 'routed'> },
+  turn: TurnToAdmit,
+  scope: RequestScope,
+  attempt: (route: Route) => Promise<Attempt<T>>,
+): Promise<T> => {
+  const choice = chooseFor(turn)
+  const work: TurnWork = {
+    turnId: turn.turnId,
+    model: turn.route.input.model,
+    objective: turn.route.objective,
+    tenant: turn.tenant,
+    isShort: choice.isShort,
+    pick: choice.pick,
+    roomWaitMs: Math.max(0, admission.messageTimeoutMs - turn.attemptMs - decisionMarginMs),
+    get signal() {
+      return scope.signal
+    },
+    // Envoy takes only the first extension of a decision.
+    onWait: () => scope.extendDeadline(admission.messageTimeoutMs),
+  }
+  let tried: TriedPod | undefined
+  try {
+    for (;;) {
+      const settled = await admission.admit(work, tried)
+      if (settled.kind === 'left' || scope.signal.aborted) throw new RequestCancelledError()
+      if (settled.kind === 'refused') throw tooManyTurns(admission)
+      const route = choice.chosen()
+      const made = await attempt(route)
+      if (made.hasRoom || !settled.hasRoom || !turn.seeksRoom) {
+        admission.roomAt(route.pod)
+        events.routed(route.policy, route.pod)
+        return made.accept()
+      }
+      await made.withdraw()
+      tried = { pod: route.pod, isShort: isShortAt(route, route.pod) }
+    }
+  } catch (error) {
+    admission.release('prefill', turn.turnId)
+    throw error
+  }
+}
+
+const isShortAt = ({ pool, input }: Route, pod: string): boolean => pool.predictor.expect(input, pod).isShort
+
+/** The choice of a pod, first among all, then among those that may have room. */
+const chooseFor = ({ route, seeksRoom }: TurnToAdmit) => {
+  let chosen: Route = route
+  let isFirst = true
+  const holders = [...(route.input.residentTokens?.keys() ?? [])].filter((pod) => isShortAt(route, pod))
+
+  const pick: TurnWork['pick'] = (mayChoose, waitedMs) => {
+    const isAllowed = (pod: string): boolean => mayChoose(pod, isShortAt(route, pod))
+    const candidate = isFirst && isAllowed(route.pod) ? route : route.among(isAllowed)
+    isFirst = false
+    const other = candidate ?? (seeksRoom ? undefined : route)
+    if (other === undefined) return undefined
+    const { isShort, prefillMs } = route.pool.predictor.expect(route.input, other.pod)
+    // Its KV is in a full pod alone: the turn waits there for as long as computing it takes.
+    const holderIsFull = !isShort && holders.some((pod) => !isAllowed(pod))
+    if (seeksRoom && holderIsFull && waitedMs < prefillMs) return undefined
+    chosen = other
+    return other.pod
+  }
+
+  return { isShort: holders.length > 0 || isShortAt(route, route.pod), pick, chosen: () => chosen }
+}
+
+/** By then every turn that waits now is admitted or refused. */
+const tooManyTurns = ({ maxWaitMs }: Admission): GatewayError =>
+  new GatewayError('rate_limit_exceeded', {
+    headers: { 'retry-after': String(Math.max(1, Math.ceil(maxWaitMs / 1000))) },
+  })
