@@ -72,10 +72,6 @@ export interface Admission {
   release(kind: WorkKind, turnId: string): void
   /** There is room at the pod, or there may be: a turn released its slot. */
   roomAt(pod: string): void
-  /** A turn left KV, which the session's next turn will use. */
-  expectHits(): void
-  /** Whether turns that are no hits leave room for hits, at every pod that can run more than one turn. */
-  keepsRoom(): boolean
   /** Turns and loads that wait. */
   waiting(): number
   /** How much of every resource is in use, at each of the pods. */
@@ -83,9 +79,6 @@ export interface Admission {
   /** Removes all waiting work (`left`) and stops the timer. */
   close(): void
 }
-
-/** After one hit, others are expected for so long, milliseconds: longer than most pauses in conversations. */
-const hitsExpectedMs = 60_000
 
 /** `nowMs` is a monotonic clock. */
 export const createAdmission = (options: {
@@ -110,7 +103,6 @@ export const createAdmission = (options: {
   const works = new WeakMap<TurnWork, QueuedWork>()
   let timer: NodeJS.Timeout | undefined
   let dueMs = Number.POSITIVE_INFINITY
-  let hitsUntilMs = Number.NEGATIVE_INFINITY
 
   const queue = createTurnQueue({
     ...options,
@@ -195,7 +187,6 @@ export const createAdmission = (options: {
     admit: (turn, tried) => {
       const work = works.get(turn) ?? workOf(turn)
       works.set(turn, work)
-      if (turn.isShort) hitsUntilMs = nowMs() + hitsExpectedMs
       const answer = tried === undefined ? queue.request(work) : queue.noRoom(work, tried.pod, tried.isShort)
       if (answer === 'waiting') return wait('prefill', work, turn)
       // A turn that tried before was counted then.
@@ -230,10 +221,6 @@ export const createAdmission = (options: {
       queue.roomAt(pod)
       setTimer()
     },
-    expectHits: () => {
-      hitsUntilMs = nowMs() + hitsExpectedMs
-    },
-    keepsRoom: () => nowMs() < hitsUntilMs,
     waiting: () => queue.waiting(),
     usage: (pods) => {
       queue.tick()

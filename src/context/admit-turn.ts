@@ -2,15 +2,13 @@ import type { Admission, TriedPod, TurnWork } from '../admission/admission.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 import type { RequestScope } from './context-cache-manager.ts'
 import type { ContextEvents } from './context-events.ts'
+import { type DecisionTime, startDecision } from './decision-time.ts'
 import type { Route } from './route-turn.ts'
 
 /** The client disconnected while the request was decided; the dispatcher makes it the decision `cancelled`. */
 export class RequestCancelledError extends Error {
   override readonly name = 'RequestCancelledError'
 }
-
-/** Added to the time that a decision may take, so that it arrives before Envoy's message timeout. */
-export const decisionMarginMs = 1000
 
 /** A turn at a pod, ready to be forwarded. Either `accept` or `withdraw` is called. */
 export interface Attempt<T> {
@@ -29,8 +27,8 @@ export interface TurnToAdmit {
   readonly route: Route
   /** Whether it waits where no pod has room. */
   readonly seeksRoom: boolean
-  /** How long an attempt may take, milliseconds. */
-  readonly attemptMs: number
+  /** How long the load of its KV may take, milliseconds. */
+  readonly loadMs: number
 }
 
 /**
@@ -43,9 +41,10 @@ export const admitTurn = async <T>(
   { admission, events }: { readonly admission: Admission; readonly events: Pick<ContextEvents, 'routed'> },
   turn: TurnToAdmit,
   scope: RequestScope,
-  attempt: (route: Route) => Promise<Attempt<T>>,
+  attempt: (route: Route, decision: DecisionTime) => Promise<Attempt<T>>,
 ): Promise<T> => {
   const choice = chooseFor(turn)
+  const decision = startDecision(scope, { messageTimeoutMs: admission.messageTimeoutMs, loadMs: turn.loadMs })
   const work: TurnWork = {
     turnId: turn.turnId,
     model: turn.route.input.model,
@@ -53,12 +52,11 @@ export const admitTurn = async <T>(
     tenant: turn.tenant,
     isShort: choice.isShort,
     pick: choice.pick,
-    roomWaitMs: Math.max(0, admission.messageTimeoutMs - turn.attemptMs - decisionMarginMs),
+    roomWaitMs: decision.roomLeftMs(),
     get signal() {
       return scope.signal
     },
-    // Envoy takes only the first extension of a decision.
-    onWait: () => scope.extendDeadline(admission.messageTimeoutMs),
+    onWait: () => decision.extend(),
   }
   let tried: TriedPod | undefined
   try {
@@ -67,7 +65,7 @@ export const admitTurn = async <T>(
       if (settled.kind === 'left' || scope.signal.aborted) throw new RequestCancelledError()
       if (settled.kind === 'refused') throw tooManyTurns(admission)
       const route = choice.chosen()
-      const made = await attempt(route)
+      const made = await attempt(route, decision)
       if (made.hasRoom || !settled.hasRoom || !turn.seeksRoom) {
         admission.roomAt(route.pod)
         events.routed(route.policy, route.pod)
@@ -79,6 +77,8 @@ export const admitTurn = async <T>(
   } catch (error) {
     admission.release('prefill', turn.turnId)
     throw error
+  } finally {
+    decision.end()
   }
 }
 

@@ -19,7 +19,7 @@ import { decodeTicket, type SessionTicket, type TurnTicket } from './turn-ticket
 export interface EndTurnParts extends Pick<TurnParts, 'pools' | 'events'> {
   readonly store: SessionStore & RemovalQueue
   /** Receives what a turn held. */
-  readonly admission: Pick<Admission, 'release' | 'expectHits'>
+  readonly admission: Pick<Admission, 'release'>
   /** Starts the removal of what a turn left. */
   readonly triggerSweep: () => void
 }
@@ -187,7 +187,6 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings, stopping:
     const offloadMs = performance.now() - startedMs
     const reason = offloaded.kind === 'none' ? offloaded.reason : offloaded.kind
     seen.offload = { offload: reason, offloadMs: Math.round(offloadMs) }
-    if (offloaded.kind !== 'none') parts.admission.expectHits()
     events.offloaded(offloaded, offloadMs, pool.name)
     await storeRetry.execute(() => recordOffload(outcome, offloaded))
   }

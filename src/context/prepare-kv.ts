@@ -4,8 +4,8 @@ import type { KvPresence, PrepareBudget } from '../kvcache/kv-connector.ts'
 import type { KvMissReason } from '../kvcache/reasons.ts'
 import { worthwhileLoadMs } from '../routing/cost-model.ts'
 import { type Attempt, RequestCancelledError } from './admit-turn.ts'
-import type { RequestScope } from './context-cache-manager.ts'
 import { reportFault } from './context-events.ts'
+import type { DecisionTime } from './decision-time.ts'
 import type { Pool } from './pools.ts'
 import type { Route } from './route-turn.ts'
 import type { SessionTurn, TurnParts } from './turn.ts'
@@ -31,40 +31,47 @@ export const loadBudgetMs = (
 const triedShare = 0.02
 
 interface Limits {
+  /** Of the load. */
   readonly budgetMs: number
-  readonly scope: RequestScope
+  readonly decision: DecisionTime
 }
 
-/** A decision that takes longer may exceed Envoy's message timeout. */
-const longDecisionMs = 1000
+/** A decision that waits for a longer load may exceed Envoy's message timeout. */
+const longLoadMs = 1000
 const releaseTimeoutMs = 5000
 
 /**
- * The load's budget. Signal and timer are made when a connector first reads the signal: together they cost 9 of the
+ * The limits of an attempt. Signals and timers are made when a connector first reads them: together they cost 9 of the
  * 50 µs of a turn whose KV lies in the pod, as most do. Only then is Envoy asked for more time.
  */
 const lazyBudget = (
-  { budgetMs, scope }: Limits,
-  messageTimeoutMs: number,
+  { budgetMs, decision }: Limits,
   refuse: (client: PrepareBudget) => Promise<KvMissReason | undefined>,
 ): PrepareBudget & { end(): void } => {
-  let deadline: Deadline | undefined
+  let load: Deadline | undefined
+  let place: Deadline | undefined
   let refusal: Promise<KvMissReason | undefined> | undefined
-  const start = (): Deadline => {
-    // Envoy takes one extension, and the turn may have to wait for room after this attempt.
-    if (budgetMs > longDecisionMs) scope.extendDeadline(messageTimeoutMs)
-    return startDeadline(scope.signal, Math.max(1, Math.ceil(budgetMs)))
-  }
+  const start = (limitMs: number): Deadline => startDeadline(decision.signal, Math.max(1, Math.ceil(limitMs)))
   const budget = {
     get signal() {
-      deadline ??= start()
-      return deadline.signal
+      if (budgetMs > longLoadMs) decision.extend()
+      else decision.extendIfLong()
+      load ??= start(budgetMs)
+      return load.signal
+    },
+    get placeSignal() {
+      decision.extendIfLong()
+      place ??= start(decision.roomLeftMs())
+      return place.signal
     },
     refuseLoad: () => {
       refusal ??= refuse(budget)
       return refusal
     },
-    end: () => deadline?.end(),
+    end: () => {
+      load?.end()
+      place?.end()
+    },
   }
   return budget
 }
@@ -88,7 +95,6 @@ export const prepareKv = async (
   const { pods, costs, predictor } = route.pool
   const { kv, model } = session
   const { pod, input } = route
-  const { isShort } = predictor.expect(input, pod)
   const kvTurn: KvSessionTurn = {
     session: session.key,
     tenant: turn.tenant,
@@ -99,8 +105,7 @@ export const prepareKv = async (
     restarted: turn.restarted ?? false,
     createdAtMs: session.createdAtMs,
     kvStatus: session.kvStatus,
-    isShort,
-    leavesRoom: !isShort && parts.admission.keepsRoom(),
+    isLong: !predictor.expect(input, pod).isShort,
   }
   const predicted = { turnId, pod, model }
   const startedMs = performance.now()
@@ -108,9 +113,7 @@ export const prepareKv = async (
   pods.turnStarted(pod, turnId)
   predictor.routed(predicted, input)
   const waitMs = limits.budgetMs / 2
-  const budget = lazyBudget(limits, parts.admission.messageTimeoutMs, (client) =>
-    refuseLoad({ ...parts, costs }, kvTurn, { waitMs, client }),
-  )
+  const budget = lazyBudget(limits, (client) => refuseLoad({ ...parts, costs }, kvTurn, { waitMs, client }))
   let prepared: PreparedTurn
   try {
     prepared = await route.pool.kv.prepare(kvTurn, budget)
@@ -127,7 +130,7 @@ export const prepareKv = async (
     const release = (signal: AbortSignal) => route.pool.kv.release({ ...kvTurn, claim, signal })
     await settledWithin(releaseTimeoutMs, release, () => undefined)
   }
-  if (limits.scope.signal.aborted) {
+  if (limits.decision.signal.aborted) {
     await withdraw()
     throw new RequestCancelledError()
   }

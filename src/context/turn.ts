@@ -52,10 +52,10 @@ export const startSessionTurn = async (
     const tokens = Math.max(session.kv?.tokens ?? 0, input.residentTokens?.get(pod) ?? 0)
     return loadBudgetMs(pool, session.model, { tokens, backlogMs: pool.predictor.backlogMs(pod) })
   }
-  const asked = { turnId, tenant, route: first, seeksRoom: true, attemptMs: first.pool.maxLoadMs }
+  const asked = { turnId, tenant, route: first, seeksRoom: true, loadMs: first.pool.maxLoadMs }
   const startedMs = performance.now()
-  const prepared = await admitTurn(parts, asked, scope, (route) =>
-    prepareKv(parts, { ...turn, route }, { budgetMs: budgetMsAt(route), scope }),
+  const prepared = await admitTurn(parts, asked, scope, (route, decision) =>
+    prepareKv(parts, { ...turn, route }, { budgetMs: budgetMsAt(route), decision }),
   )
   const { route, presence, fields, claim, preparedMs } = prepared
   const { key, model } = session
@@ -83,7 +83,7 @@ export const startPlainTurn = (
   scope: RequestScope,
 ): Promise<ForwardDecision> => {
   const { turnId, tenant } = turn
-  return admitTurn(parts, { ...turn, seeksRoom: false, attemptMs: 0 }, scope, async (route) => {
+  return admitTurn(parts, { ...turn, seeksRoom: false, loadMs: 0 }, scope, async (route) => {
     if (scope.signal.aborted) throw new RequestCancelledError()
     const { pool, pod, input } = route
     const { model } = input

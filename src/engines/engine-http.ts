@@ -34,8 +34,13 @@ export interface EngineHttp {
 }
 
 const defaultMaxAnswerBytes = 4 * 1024 * 1024
-/** llama-server closes an idle connection after 5 s; a call must not meet one that is just being closed. */
-const keepAliveMs = 2_000
+/**
+ * llama-server has a few threads for HTTP (`--threads-http`), and an idle connection holds one for 5 s: other requests,
+ * completions included, wait for it. Calls of one turn share a connection all the same.
+ */
+const keepAliveMs = 100
+/** With TLS, connections cost more than threads. It ends before llama-server's 5 s: no call meets one that closes. */
+const tlsKeepAliveMs = 2_000
 
 /** `access` is left out for servers that are no engines: no credential is sent to them. */
 export const createEngineHttp = (options: {
@@ -51,8 +56,8 @@ export const createEngineHttp = (options: {
   const agent = new Agent({
     connections: options.callsPerPod,
     pipelining: 1,
-    keepAliveTimeout: keepAliveMs,
-    keepAliveMaxTimeout: keepAliveMs,
+    keepAliveTimeout: tls === undefined ? keepAliveMs : tlsKeepAliveMs,
+    keepAliveMaxTimeout: tls === undefined ? keepAliveMs : tlsKeepAliveMs,
     // Deadlines come with each call's signal.
     headersTimeout: 0,
     bodyTimeout: 0,

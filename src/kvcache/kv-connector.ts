@@ -29,15 +29,16 @@ export interface StartingTurn extends KvTurn {
   readonly restarted: boolean
   /** When the session's present life began, milliseconds since 1970; undefined in a turn that begins one. */
   readonly createdAtMs: number | undefined
-  /** A hit, as far as can be told: at most half of the prompt is left to compute. Default: it is not known. */
-  readonly isShort?: boolean
-  /** The turn is no hit, and hits are expected: turns like it leave one of the pod's places free. Default: false. */
-  readonly leavesRoom?: boolean
+  /** More than half of the prompt is left to compute: turns like it leave a place in the pod to others. Default: false. */
+  readonly isLong?: boolean
 }
 
-/** Time limit of `prepare`. `signal` is made when it is first read: read it only before work that may wait. */
+/** Time limits of `prepare`. The signals are made when they are first read: read them only before work that may wait. */
 export interface PrepareBudget {
+  /** For the KV: fires when computing it is sooner. */
   readonly signal: AbortSignal
+  /** For a place in the pod, which is worth a longer wait: the turn has no other way to keep its KV. Default: `signal`. */
+  readonly placeSignal?: AbortSignal | undefined
   /** Await it right before a load from the store: why there must be none, and the turn is a miss. Default: load. */
   readonly refuseLoad?: (() => Promise<KvMissReason | undefined>) | undefined
 }

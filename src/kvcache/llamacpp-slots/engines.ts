@@ -49,9 +49,16 @@ const fingerprintOf = (props: z.infer<typeof propsSchema>, models: z.infer<typeo
 /** Task numbers only grow while an engine runs. A restart shows in lower ones, a failed call, or after this time. */
 const trustMs = 60_000
 
+interface KnownEngine {
+  readonly fingerprint: string
+  readonly untilMs: number
+  readonly lastTask: number
+}
+
 /** Asks engines for their slots, and at each start of one who it is. */
 export const createEngines = (client: Pick<SlotClient, 'ask'>, pods: () => readonly string[]) => {
-  const known = new Map<string, { fingerprint: string; untilMs: number; lastTask: number }>()
+  const known = new Map<string, KnownEngine>()
+  const renewing = new Set<string>()
 
   const identify = async (pod: string, signal: AbortSignal) => {
     const [props, models, adapters] = await Promise.all([
@@ -63,15 +70,31 @@ export const createEngines = (client: Pick<SlotClient, 'ask'>, pods: () => reado
     return { fingerprint: fingerprintOf(props, models, adapters), untilMs: performance.now() + trustMs }
   }
 
+  /** A busy engine answers this between two batches: no turn waits for what is most probably still true. */
+  const renew = async (pod: string): Promise<void> => {
+    if (renewing.has(pod)) return
+    renewing.add(pod)
+    try {
+      const identity = await identify(pod, AbortSignal.timeout(trustMs))
+      const { lastTask = -1 } = known.get(pod) ?? {}
+      known.set(pod, { ...identity, lastTask })
+    } catch {
+      known.delete(pod)
+    } finally {
+      renewing.delete(pod)
+    }
+  }
+
   const look = async (pod: string, signal: AbortSignal, { isClaimed = false }): Promise<EngineView> => {
     if (!isClaimed && !pods().includes(pod)) throw new Error('the pod is not configured')
     const slots = await client.ask({ pod, path: '/slots' }, slotsAnswer, signal)
     const lastTask = Math.max(-1, ...slots.map(({ task = -1 }) => task))
     const earlier = known.get(pod)
-    const isKnown = earlier !== undefined && lastTask >= earlier.lastTask && performance.now() < earlier.untilMs
-    const { fingerprint, untilMs } = isKnown ? earlier : await identify(pod, signal)
-    known.set(pod, { fingerprint, untilMs, lastTask })
-    return { slots, fingerprint }
+    const isKnown = earlier !== undefined && lastTask >= earlier.lastTask
+    const engine = isKnown ? earlier : await identify(pod, signal)
+    known.set(pod, { ...engine, lastTask })
+    if (performance.now() >= engine.untilMs) void renew(pod)
+    return { slots, fingerprint: engine.fingerprint }
   }
 
   return {
@@ -82,10 +105,17 @@ export const createEngines = (client: Pick<SlotClient, 'ask'>, pods: () => reado
      */
     look: (pod: string, signal: AbortSignal, how: { readonly isClaimed?: boolean } = {}) =>
       look(pod, signal, how).catch((error: unknown) => {
-        known.delete(pod)
+        // One that is late is busy, as far as anybody knows.
+        if (!isLate(error)) known.delete(pod)
         throw error
       }),
     /** The pod became ready: another engine may have taken its address. */
     forget: (pod: string) => void known.delete(pod),
   }
+}
+
+/** Whether the engine did not answer in time: it may be busy. */
+export const isLate = (error: unknown): boolean => {
+  const cause = error instanceof Error ? (error.cause ?? error) : error
+  return cause instanceof Error && ['TimeoutError', 'AbortError'].includes(cause.name)
 }

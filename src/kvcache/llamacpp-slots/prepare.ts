@@ -8,7 +8,7 @@ import type { ClaimOutcome, SlotContent, SlotTurn } from '../slots/slot-ledger.t
 import { parsePayload } from './artefact.ts'
 import type { IntactFile } from './artefact-files.ts'
 import type { SlotClaim } from './claim.ts'
-import type { EngineView } from './engines.ts'
+import { type EngineView, isLate } from './engines.ts'
 import { leaseMs } from './open-claims.ts'
 import { follow, type Parts, releaseSlot } from './parts.ts'
 import { stillHolds } from './slot-evidence.ts'
@@ -17,38 +17,40 @@ import { stillHolds } from './slot-evidence.ts'
 const maxTries = 3
 /**
  * How long a turn waits for another turn of its session whose end is not reported, or which holds the last slot. It
- * waits for a save until `signal` fires: an engine computes nothing while it saves, and then the KV lies in the slot.
+ * waits for a save until `placeSignal` fires: an engine computes nothing while it saves, and then the KV lies in the slot.
  */
 const maxWaitMs = 500
 const pollMs = 20
 /** Below any context length, to which older builds of llama-server reduce it. */
 const maxTag = 1_000
 
-interface Search extends PrepareBudget {
+interface Search {
   readonly turn: StartingTurn
+  readonly budget: PrepareBudget
+  /** Until when the turn waits for a slot. */
+  readonly placeSignal: AbortSignal
   readonly startedMs: number
   /** The engine at the last look. */
   seen: EngineView | undefined
 }
 
 /**
- * Finds or makes a slot that holds the session's KV. When `signal` fires the turn goes on without one; whatever is
+ * Finds or makes a slot that holds the session's KV. When `placeSignal` fires the turn goes on without one; whatever is
  * still under way is followed to its end, and its slot is released then.
- * @throws when engine or ledger fail, or `signal` fires before the engine was seen
+ * @throws when engine or ledger fail
  */
 export const prepare = async (parts: Parts, turn: StartingTurn, budget: PrepareBudget): Promise<Prepared> => {
-  const search: Search = { ...budget, turn, startedMs: performance.now(), seen: undefined }
+  const { placeSignal = budget.signal } = budget
+  const search: Search = { turn, budget, placeSignal, startedMs: performance.now(), seen: undefined }
   const work = findSlot(parts, search)
-  const found = await untilAborted(work, budget.signal, () => undefined)
-  if (found !== undefined && !budget.signal.aborted) return found
+  const found = await untilAborted(work, placeSignal, () => undefined)
+  if (found !== undefined && !placeSignal.aborted) return found
   const releaseLate = async (): Promise<void> => {
     const late = await work.catch(() => undefined)
     if (late?.place !== undefined) await releaseSlot(parts, late.place)
   }
   follow(parts, releaseLate())
-  if (search.seen === undefined) throw budget.signal.reason
-  const late = turn.stored === undefined ? 'nothing_stored' : 'load_timeout'
-  return without(parts, search, miss(late, budget.signal.reason), 'not_attached')
+  return without(parts, search, miss('no_slot', placeSignal.reason), 'no_room')
 }
 
 interface Found extends Prepared {
@@ -58,7 +60,7 @@ interface Found extends Prepared {
 
 const findSlot = async (parts: Parts, search: Search): Promise<Found> => {
   if (!(await parts.folder.isOurs())) return without(parts, search, miss('kv_folder_foreign'), 'kv_folder_foreign')
-  for (let tries = 0; tries < maxTries && !search.signal.aborted; ) {
+  for (let tries = 0; tries < maxTries && !search.placeSignal.aborted; ) {
     const found = await tryOnce(parts, search)
     if (typeof found === 'object') return found
     if (found === 'taken') tries += 1
@@ -84,10 +86,15 @@ const without = (
 }
 
 const tryOnce = async (parts: Parts, search: Search): Promise<Found | 'taken' | 'wait'> => {
-  const { turn, signal } = search
+  const { turn, placeSignal } = search
   const { pod, turnId } = turn
-  search.seen = await parts.engines.look(pod, signal)
-  const { slots, fingerprint } = search.seen
+  const seen = await parts.engines.look(pod, placeSignal).catch((cause: unknown) => {
+    if (!isLate(cause)) throw cause
+    return undefined
+  })
+  if (seen === undefined) return without(parts, search, miss('no_slot'), 'no_room')
+  search.seen = seen
+  const { slots, fingerprint } = seen
   const claimed = await claim(parts, search, slots)
   if (claimed.kind === 'wait') return 'wait'
   const before = slots.find(({ id }) => claimed.kind === 'claimed' && id === claimed.slot)
@@ -114,8 +121,7 @@ const claim = ({ ledger }: Parts, { turn, startedMs }: Search, slots: readonly S
     turnId: turn.turnId,
     leaseMs,
     artefactId: turn.stored?.artefactId,
-    isLong: turn.isShort === false,
-    leavesRoom: turn.leavesRoom === true,
+    isLong: turn.isLong === true,
     mayWait: performance.now() - startedMs < maxWaitMs,
     slots: slots.map(({ id, busy, task }) => ({ id, idle: !busy, task })),
   })
@@ -146,31 +152,42 @@ interface EmptySlot extends Search {
 
 /**
  * Loads the session's stored KV if this engine can. After a miss the turn can use the slot, but not what lies there.
- * `taken`: something else runs in the slot. Goes on after `signal` fires, while the engine may act on the slot.
+ * `taken`: something else runs in the slot. A load that is late goes on: the engine ends it before it runs the turn.
  * @throws when nobody knows whether the engine has loaded
  */
 const loadArtefact = async (parts: Parts, empty: EmptySlot): Promise<KvPresence | 'taken'> => {
-  const { turn, place, fingerprint, signal } = empty
+  const { turn, place, fingerprint, budget } = empty
   if (turn.stored === undefined) return miss('nothing_stored')
   const artefact = parsePayload(turn.stored.payload)
   if (artefact?.fingerprint !== fingerprint) return miss('kv_incompatible')
-  const refused = await empty.refuseLoad?.()
+  const refused = await budget.refuseLoad?.()
   if (refused !== undefined) return miss(refused)
   const startedMs = performance.now()
+  const { signal } = budget
   const opened = await parts.files.open(artefact, signal).catch((cause: unknown) => ({ cause }))
   if (typeof opened === 'string') {
     parts.log.info('stored KV cannot be loaded', { pod: place.pod, artefact: turn.stored.artefactId, why: opened })
     return { kind: 'miss', reason: 'kv_missing', gone: true }
   }
-  if ('cause' in opened) return miss('load_failed', opened.cause)
+  if ('cause' in opened) return miss(signal.aborted ? 'load_timeout' : 'load_failed', opened.cause)
   // An engine accepts a load into a busy slot and does it once the slot is idle: a look right before shows its user.
-  const { slots } = await parts.engines.look(place.pod, signal).catch(() => ({ slots: [] }))
+  const { slots } = await parts.engines.look(place.pod, empty.placeSignal).catch(() => ({ slots: [] }))
   const seen = slots.find(({ id }) => id === place.slot)
-  if (seen === undefined || seen.busy || signal.aborted || !(await isStillHeld(parts, empty))) {
+  if (seen === undefined || seen.busy || !(await isStillHeld(parts, empty))) {
     await opened.close()
     return 'taken'
   }
-  return restore(parts, place, { opened, tokens: turn.stored.tokens, startedMs })
+  const restoring = restore(parts, place, { opened, tokens: turn.stored.tokens, startedMs })
+  const loaded = await untilAborted(restoring, signal, () => undefined)
+  if (loaded !== undefined) return loaded
+  follow(
+    parts,
+    restoring.then(
+      () => undefined,
+      () => undefined,
+    ),
+  )
+  return miss('load_timeout', signal.reason)
 }
 
 const restore = async (

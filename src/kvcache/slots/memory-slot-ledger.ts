@@ -12,7 +12,7 @@ interface SlotRecord {
   readonly user?: SessionKey | undefined
   readonly untilMs: number
   readonly saving: boolean
-  /** That turn is no hit. */
+  /** That turn computes most of its prompt. */
   readonly isLong?: boolean | undefined
   /** The last completion in the slot when the turn claimed it. */
   readonly task?: number | undefined
@@ -37,18 +37,7 @@ export const createMemorySlotLedger = ({ now = () => performance.now() } = {}): 
   }
 
   return {
-    claim: async ({
-      pod,
-      session,
-      turnId,
-      leaseMs,
-      artefactId,
-      isLong: isNoHit,
-      leavesRoom = false,
-      mayWait,
-      slots,
-    }) => {
-      const isLong = leavesRoom || isNoHit === true
+    claim: async ({ pod, session, turnId, leaseMs, artefactId, isLong = false, mayWait, slots }) => {
       const records = recordsOf(pod)
       const all = [...records.values()]
       const held = all.filter(({ user = session, ...record }) => user === session && isHeld(record))
@@ -72,7 +61,7 @@ export const createMemorySlotLedger = ({ now = () => performance.now() } = {}): 
         return !isHeld(record) || record.isLong === true
       }
       const longTurns = slots.filter((slot) => !isFree(slot) && isOfLongTurn(slot)).length
-      const isKept = leavesRoom && slots.length > 1 && longTurns + 1 >= slots.length
+      const isKept = isLong && slots.length > 1 && longTurns + 1 >= slots.length
       const [best] = slots
         .filter(isFree)
         .map((slot) => ({ slot: slot.id, task: slot.task, rank: rankOf(slot) }))

@@ -37,10 +37,11 @@ export interface ClaimSlot {
   readonly leaseMs: number
   /** A slot with this content is preferred. */
   readonly artefactId: string | undefined
-  /** The turn is no hit: of the slots of other sessions it takes the last one. Default: false. */
+  /**
+   * The turn computes most of its prompt. Of the slots of other sessions it takes the last one, and long turns hold at
+   * most all slots but one, where there are more. Default: false.
+   */
   readonly isLong?: boolean
-  /** Long turns, this one included, hold at most all slots but one. Default: false. */
-  readonly leavesRoom?: boolean
   /** The turn can wait for another turn of its session, or a sweep. For a save of its session it always waits. */
   readonly mayWait: boolean
   /** All slots of the pod. */

@@ -109,11 +109,11 @@ describe.each([
       { name: 'all slots but the last of more', before: [true, true, true], slots: 4, expected: 'no-room' },
       { name: 'a request of others', before: [], busy: [1], slots: 2, expected: 'no-room' },
       { name: 'the only slot', before: [], slots: 1, expected: 'claimed' },
-    ])('a long turn that leaves room, after $name: $expected', async ({ before, busy = [], slots, expected }) => {
+    ])('a long turn, after $name: $expected', async ({ before, busy = [], slots, expected }) => {
       const seen = (...free: readonly boolean[]) =>
         Array.from({ length: slots }, (_, id) => ({ id, idle: (free[id] ?? true) && !busy.includes(id) }))
       for (const [turn, isLong] of before.entries()) await claim(bob, `t${turn}`, { slots: seen(), isLong })
-      const next = await claim(alice, 'next', { slots: seen(), leavesRoom: true })
+      const next = await claim(alice, 'next', { slots: seen(), isLong: true })
       expect(next.kind).toBe(expected)
       const taken = before.length + busy.length + (expected === 'claimed' ? 1 : 0)
       expect((await claim(carol, 'hit', { slots: seen() })).kind).toBe(taken < slots ? 'claimed' : 'no-room')

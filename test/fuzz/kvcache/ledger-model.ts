@@ -59,7 +59,7 @@ export class LedgerModel {
     const isFree = (id: number): boolean => step.idle[id] === true && !this.#slot(id).lasts
     const isOfOthers = (id: number): boolean => !this.#slot(id).lasts || this.#slot(id).isLong === true
     const ofLongTurns = slotIds.filter((id) => !isFree(id) && isOfOthers(id))
-    const isKept = step.length === 'leaves room' && ofLongTurns.length + 1 >= slotIds.length
+    const isKept = step.isLong && ofLongTurns.length + 1 >= slotIds.length
     if (outcome.kind !== 'claimed') {
       return outcome.kind === 'no-room' && slotIds.some(isFree) && !isKept
         ? 'an idle slot that nobody holds was not claimed'
@@ -77,7 +77,7 @@ export class LedgerModel {
     }
     const { session: user, leaseMs } = step
     const lasts = leaseMs === long
-    const isLong = step.length !== 'short'
+    const { isLong } = step
     this.#slots.set(outcome.slot, { turnId: turnOf(step), user, lasts, isLong, owner: slot.owner, task })
     return undefined
   }

@@ -28,7 +28,7 @@ const anyStep = fc.record({
     fc.record({ artefactId: fc.constantFrom('a1', 'a2'), tokens: fc.nat(9_999), mark: fc.constantFrom('m1', 'm2') }),
     { nil: undefined },
   ),
-  length: fc.constantFrom('short', 'long', 'leaves room'),
+  isLong: fc.boolean(),
   mayWait: fc.boolean(),
   saving: fc.boolean(),
   isBySweep: fc.constantFrom(true, false, false, false),
@@ -43,13 +43,12 @@ export const turnOf = ({ kind, session, number, isBySweep }: Step): string => {
 }
 
 export const take = (ledger: SlotLedger, step: Step): Promise<unknown> => {
-  const { slot, session, leaseMs, artefactId, content, length, mayWait, saving } = step
+  const { slot, session, leaseMs, artefactId, content, isLong, mayWait, saving } = step
   const turn = { pod, slot, turnId: turnOf(step) }
   switch (step.kind) {
     case 'claim': {
       const slots = slotIds.map((id, index) => ({ id, idle: step.idle[index] === true, task: step.tasks[index] }))
-      const lengths = { isLong: length !== 'short', leavesRoom: length === 'leaves room' }
-      return ledger.claim({ pod, session, turnId: turn.turnId, leaseMs, artefactId, mayWait, slots, ...lengths })
+      return ledger.claim({ pod, session, turnId: turn.turnId, leaseMs, artefactId, isLong, mayWait, slots })
     }
     case 'renew':
       return ledger.renew([turn], { leaseMs, saving })

@@ -31,9 +31,9 @@ export const createRedisSlotLedger = (redis: RedisConnection): SlotLedger => {
   const [list, seize] = [script('list'), script('seize')]
   const keyOf = (pod: string): string => `${redis.keyPrefix}kv:slots:${pod}`
   return {
-    claim: async ({ pod, session, turnId, leaseMs, artefactId = '', isLong, leavesRoom, mayWait, slots }) => {
-      const length = leavesRoom === true ? 'leaves room' : isLong === true ? 'long' : 'short'
-      const args = [session, turnId, leaseMs, artefactId, mayWait ? '1' : '', JSON.stringify(slots), length]
+    claim: async ({ pod, session, turnId, leaseMs, artefactId = '', isLong = false, mayWait, slots }) => {
+      const flags = [mayWait ? '1' : '', isLong ? '1' : '']
+      const args = [session, turnId, leaseMs, artefactId, ...flags, JSON.stringify(slots)]
       return claimReply.parse(await redis.run(claim, [keyOf(pod)], args))
     },
     renew: async (turns, { leaseMs, saving = false }) => {

@@ -1,11 +1,10 @@
 --- @include records
--- KEYS: pod. ARGV: session, turn, lease ms, artefact id or '', '1' if the turn may wait, JSON list of {id, idle, task},
--- 'short', 'long', or 'leaves room': a long turn that leaves a slot to short ones
+-- KEYS: pod. ARGV: session, turn, lease ms, artefact id or '', '1' if the turn may wait, '1' if it computes most of its
+-- prompt, JSON list of {id, idle, task}
 -- Returns JSON {slot, content}, 'wait', or nothing when there is no room.
 local session, turn, artefactId = ARGV[1], ARGV[2], ARGV[4]
-local isLong, leavesRoom = ARGV[7] ~= 'short', ARGV[7] == 'leaves room'
 -- A turn waits for those of its session and for sweeps, which have no user; and always for a save.
-local mayWait, isWorthWaiting = ARGV[5] == '1', false
+local mayWait, isLong, isWorthWaiting = ARGV[5] == '1', ARGV[6] == '1', false
 local records, lastUse = {}, 0
 local stored = redis.call('HGETALL', KEYS[1])
 for i = 1, #stored, 2 do
@@ -37,7 +36,7 @@ local function isBefore(a, b)
 end
 
 local best
-local slots, longTurns = cjson.decode(ARGV[6]), 0
+local slots, longTurns = cjson.decode(ARGV[7]), 0
 for _, reported in ipairs(slots) do
   local record = records[tostring(reported.id)] or parse()
   local isEnded = hasRun(record, reported)
@@ -49,7 +48,7 @@ for _, reported in ipairs(slots) do
     longTurns = longTurns + 1
   end
 end
-local isKept = leavesRoom and #slots > 1 and longTurns + 1 >= #slots
+local isKept = isLong and #slots > 1 and longTurns + 1 >= #slots
 if not best or isKept then return isWorthWaiting and 'wait' end
 
 local owner = best.record.owner
