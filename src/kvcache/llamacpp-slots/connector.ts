@@ -75,6 +75,7 @@ export const createLlamacppSlotsConnector = (
     isolation: (tenant) => ({ ...fieldsWithoutSlot, cache_salt: salts.withoutSession(tenant, 'session') }),
     saltOf: ({ tenant, session, model }) =>
       salts.of({ tenant, session: { key: session, life: '' }, model, fingerprint: '' }),
+    lateLoads: new Map(),
     background: new Set(),
   }
   return {

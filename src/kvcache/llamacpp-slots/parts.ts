@@ -25,12 +25,27 @@ export interface Parts
   readonly isolation: NonNullable<KvConnector['isolation']>
   /** The salt of a turn that holds a slot. */
   readonly saltOf: (turn: KvTurn) => string
+  /** Loads for which their turns have stopped waiting, by turn. None rejects. */
+  readonly lateLoads: Map<string, Promise<void>>
   /** What goes on after its caller has been answered. Never rejects. */
   readonly background: Set<Promise<void>>
 }
 
-/** Ends the turn's lease; `content`: what it left in the slot. If the ledger is away, the lease runs out by itself. */
+/**
+ * Ends the turn's lease; `content`: what it left in the slot. If the ledger is away, the lease runs out by itself. A
+ * slot into which the engine still loads stays held until that has ended.
+ */
 export const releaseSlot = async (parts: Parts, place: SlotTurn, content?: SlotContent): Promise<void> => {
+  const loading = parts.lateLoads.get(place.turnId)
+  if (loading === undefined) await endLease(parts, place, content)
+  else
+    follow(
+      parts,
+      loading.then(() => endLease(parts, place, content)),
+    )
+}
+
+const endLease = async (parts: Parts, place: SlotTurn, content?: SlotContent): Promise<void> => {
   parts.claims.drop(place.turnId)
   try {
     await parts.ledger.release({ ...place, content })

@@ -17,7 +17,7 @@ import { stillHolds } from './slot-evidence.ts'
 const maxTries = 3
 /**
  * How long a turn waits for another turn of its session whose end is not reported, or which holds the last slot. It
- * waits for a save until `placeSignal` fires: an engine computes nothing while it saves, and then the KV lies in the slot.
+ * waits for a save as for a load: an engine computes nothing while it saves, and then the KV lies in the slot.
  */
 const maxWaitMs = 500
 const pollMs = 20
@@ -64,10 +64,15 @@ const findSlot = async (parts: Parts, search: Search): Promise<Found> => {
     const found = await tryOnce(parts, search)
     if (typeof found === 'object') return found
     if (found === 'taken') tries += 1
+    else if (search.budget.signal.aborted) return without(parts, search, late(search), 'not_attached')
     else await delay(pollMs)
   }
   return without(parts, search, miss('no_slot'), 'no_room')
 }
+
+/** A miss of a turn whose KV is being saved, or loaded, for longer than computing it takes. */
+const late = ({ turn, budget }: Search): KvPresence =>
+  miss(turn.stored === undefined ? 'nothing_stored' : 'load_timeout', budget.signal.reason)
 
 /** The turn runs in whichever slot the engine chooses; by its tag it is found there afterwards, and its KV is stored. */
 const without = (
@@ -180,14 +185,11 @@ const loadArtefact = async (parts: Parts, empty: EmptySlot): Promise<KvPresence 
   const restoring = restore(parts, place, { opened, tokens: turn.stored.tokens, startedMs })
   const loaded = await untilAborted(restoring, signal, () => undefined)
   if (loaded !== undefined) return loaded
-  follow(
-    parts,
-    restoring.then(
-      () => undefined,
-      () => undefined,
-    ),
-  )
-  return miss('load_timeout', signal.reason)
+  const { turnId } = place
+  const loading = restoring.then(nothing, nothing).finally(() => parts.lateLoads.delete(turnId))
+  parts.lateLoads.set(turnId, loading)
+  follow(parts, loading)
+  return late(empty)
 }
 
 const restore = async (
@@ -212,5 +214,7 @@ const restore = async (
       throw new Error('the load broke off', { cause: end.cause })
   }
 }
+
+const nothing = (): void => {}
 
 const miss = (reason: KvMissReason, cause?: unknown): KvPresence => ({ kind: 'miss', reason, cause })

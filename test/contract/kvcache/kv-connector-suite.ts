@@ -7,6 +7,7 @@ import {
   type KvTestBed,
   type KvTraits,
   newSession,
+  releaseTurn,
   removeSession,
   serveTurn,
   storedBy,
@@ -205,11 +206,12 @@ export const describeKvConnector = (name: string, make: () => Promise<KvTestBed>
     })
 
     describe('the budget', () => {
-      test('a turn without budget continues at once without its KV, and claims nothing', async () => {
+      test('a turn without budget continues at once without its KV', async () => {
         const stored = await begin()
-        const { presence, fields } = await prepare(kit.second, stored, AbortSignal.abort())
-        expect(presence).toMatchObject({ kind: 'miss', reason: 'load_timeout' })
-        expect((await kit.first.run({ prompt: kit.prompt, fields })).cachedTokens).toBe(0)
+        const { turn, ...prepared } = await prepare(kit.second, stored, AbortSignal.abort())
+        expect(prepared.presence).toMatchObject({ kind: 'miss', reason: 'load_timeout' })
+        expect((await kit.second.run({ prompt: kit.prompt, fields: prepared.fields })).cachedTokens).toBe(0)
+        await releaseTurn(kit.cache, turn, prepared)
         expect(await removeSession(kit.cache, kit.session, stored)).toEqual({ kind: 'removed' })
       })
 
@@ -221,10 +223,10 @@ export const describeKvConnector = (name: string, make: () => Promise<KvTestBed>
           const preparing = prepare(kit.second, stored, leave.signal)
           await eventually(() => kit.second.loads() === 1)
           leave.abort()
-          const { presence, fields, claim } = await preparing
-          expect(presence).toMatchObject({ kind: 'miss', reason: 'load_timeout' })
-          expect((await kit.first.run({ prompt: kit.prompt, fields })).cachedTokens).toBe(0)
-          expect((await finishTurn(kit.cache, turnOf(kit.session, kit.second), { claim })).kind).toBe('none')
+          const { turn, ...prepared } = await preparing
+          expect(prepared.presence).toMatchObject({ kind: 'miss', reason: 'load_timeout' })
+          expect((await kit.first.run({ prompt: kit.prompt, fields: prepared.fields })).cachedTokens).toBe(0)
+          await releaseTurn(kit.cache, turn, prepared)
           completeLoads()
           await eventually(async () => (await removeSession(kit.cache, kit.session, stored)).kind === 'removed')
           expect(await kit.second.probe(kit.prompt)).toBe(0)

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 import { afterEach, beforeEach } from '@jest/globals'
-import type { KvCache, PreparedTurn } from '../../../src/kvcache/kv-cache.ts'
+import type { KvCache, PreparedTurn, SessionTurn } from '../../../src/kvcache/kv-cache.ts'
 import type { KvArtefact } from '../../../src/kvcache/kv-connector.ts'
 import {
   anySignal,
@@ -23,7 +23,11 @@ export interface KvKit<Bed extends KvTestBed> {
   prompt: string
   /** Serves a turn of the session. Default text: the prompt. */
   readonly serve: (pod: Bed['pods'][0], stored?: KvArtefact, text?: string) => Promise<ServedTurn>
-  readonly prepare: (pod: { address: string }, stored?: KvArtefact, signal?: AbortSignal) => Promise<PreparedTurn>
+  readonly prepare: (
+    pod: { address: string },
+    stored?: KvArtefact,
+    signal?: AbortSignal,
+  ) => Promise<PreparedTurn & { readonly turn: SessionTurn }>
   /** Serves the first turn on the first pod. */
   readonly begin: () => Promise<KvArtefact>
 }
@@ -33,7 +37,10 @@ export const useKvBed = <Bed extends KvTestBed>(make: () => Promise<Bed>): KvKit
   const kit = {
     serve: (pod, stored, text = kit.prompt) =>
       serveTurn(kit.cache, { session: kit.session, pod, prompt: text, stored }),
-    prepare: (pod, stored, signal = anySignal()) => kit.cache.prepare(turnOf(kit.session, pod, { stored }), { signal }),
+    prepare: async (pod, stored, signal = anySignal()) => {
+      const turn = turnOf(kit.session, pod, { stored })
+      return { turn, ...(await kit.cache.prepare(turn, { signal, placeSignal: anySignal() })) }
+    },
     begin: async () => {
       const { stored, finished } = await kit.serve(kit.first)
       if (stored === undefined) throw new Error(`the first turn stored nothing: ${inspect(finished)}`)

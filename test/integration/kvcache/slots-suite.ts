@@ -9,6 +9,7 @@ import {
   newPrompt,
   newSession,
   payloadOf,
+  releaseTurn,
   removeSession,
   serveTurn,
   storedBy,
@@ -110,8 +111,9 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
           occupied.push(await kit.second.occupy(0), await kit.second.occupy(1))
           budget.abort()
         })
-        const { presence } = await prepare(kit.second, stored, budget.signal)
-        expect(presence).toEqual({ kind: 'miss', reason: 'load_timeout', cause: expect.anything() })
+        const { turn, ...prepared } = await prepare(kit.second, stored, budget.signal)
+        expect(prepared.presence).toEqual({ kind: 'miss', reason: 'load_timeout', cause: expect.anything() })
+        await releaseTurn(kit.cache, turn, prepared)
         expect(await removeSession(kit.cache, kit.session)).toMatchObject({ kind: 'busy' })
         await Promise.all(occupied.map((request) => request.end()))
         await eventually(async () => (await removeSession(kit.cache, kit.session, stored)).kind === 'removed')
