@@ -86,7 +86,8 @@ const replayPage = `Usage: context-cache-gateway replay TRACE [options]
 
 Replays a trace of requests on a simulated fleet, in virtual time, with the code that routes and decides on loads in the
 gateway. TRACE is a file in the Mooncake format, gzipped or not: on each line {"timestamp": ms, "input_length": tokens,
-"output_length": tokens, "hash_ids": [one for each 512 tokens of the prompt]}.
+"output_length": tokens, "hash_ids": [one for each 512 tokens of the prompt]}, and perhaps "conversation": name
+and "pause": ms since the conversation's answer before.
 
 Options, routing:
   --policy=predicted-ttft            ${policyNames.slice(0, 4).join(', ')},
@@ -99,9 +100,13 @@ Options, fleet:
   --prefill-tokens-per-second=10000  prompt tokens that a pod computes
   --load-tokens-per-second=100000    tokens whose KV a pod loads from the store
   --decode-tokens-per-second=20      tokens that a request generates
+  --slots=unlimited                  slots of a pod: a turn holds one, and KV in a pod is what its slots hold
+  --processors=unlimited             with --slots: so many pods compute at full speed at a time; more share it
+  --turn-overhead-ms=0               with --slots: what a turn takes beside its tokens
 
 Options, trace and result:
   --time-scale=1                     the trace's times are multiplied by this: 0.5 lets the requests come twice as fast
+  --wait-for-answers                 with --slots: a conversation's next request waits for the answer before it
   --json=FILE                        write the result there, too`
 
 const pages: ReadonlyMap<string, string> = new Map([

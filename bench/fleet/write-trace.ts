@@ -12,7 +12,10 @@ export const writeTrace = async (file: string, turns: readonly TurnRow[], output
     ids.set(key, id)
     return id
   }
-  const lines = turns.map(({ conversation, startMs, promptTokens, answerTokens }) => {
+  const answeredMs = new Map<string, number>()
+  const lines = turns.map(({ conversation, startMs, totalMs, promptTokens, answerTokens }) => {
+    const beforeMs = answeredMs.get(conversation)
+    answeredMs.set(conversation, startMs + totalMs)
     const blocks = Array.from({ length: Math.ceil(promptTokens / blockTokens) }, (_, block) =>
       idOf(conversation, block, Math.min(blockTokens, promptTokens - block * blockTokens)),
     )
@@ -21,6 +24,8 @@ export const writeTrace = async (file: string, turns: readonly TurnRow[], output
       input_length: promptTokens,
       output_length: answerTokens || outputTokens,
       hash_ids: blocks,
+      conversation,
+      pause: beforeMs === undefined ? undefined : Math.round(startMs - beforeMs),
     })
   })
   await writeFile(file, `${lines.join('\n')}\n`)

@@ -13,7 +13,23 @@ export interface FleetSettings {
   readonly decodeTokensPerSecond: number
   /** The trace's times are multiplied by this: 0.5 lets the same requests come twice as fast. */
   readonly timeScale: number
+  /** Of each pod, which then keeps KV in its slots and in no blocks. Default: turns need none. */
+  readonly slots?: SlotSettings | undefined
 }
+
+/** Pods whose turns run in slots. */
+export interface SlotSettings {
+  readonly perPod: number
+  /** Of the whole fleet: so many pods compute at full speed at a time; more share it. May be infinite. */
+  readonly processors: number
+  /** What a turn takes of a processor beside its tokens, milliseconds: control calls, Envoy, the gateway. */
+  readonly turnOverheadMs: number
+  /** Whether a conversation's next request waits for the answer before it, and for its pause where the trace knows that. */
+  readonly waitsForAnswers: boolean
+}
+
+/** So many pods compute at full speed at a time. */
+export const podsAtATime = ({ pods, slots }: FleetSettings): number => Math.min(pods, slots?.processors ?? pods)
 
 /** What a load takes beside its bytes, milliseconds: the control calls. */
 export const loadOverheadMs = 10

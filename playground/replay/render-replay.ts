@@ -1,5 +1,6 @@
 import type { FleetSettings } from './fleet-settings.ts'
 import type { ReplayResult } from './replay-record.ts'
+import type { TurnFigures } from './slots/slot-figures.ts'
 import { blockTokens } from './trace.ts'
 import { fleetLoad, type TraceFacts } from './trace-facts.ts'
 
@@ -20,15 +21,18 @@ export const renderReplay = ({ facts, settings, results }: ReplayReport): string
       : `a store of ${limit(settings.storeBlocks)} blocks, which alone would have ${facts.storeHitRatio.toFixed(3)} of all`
   return [
     `trace  ${whole(facts.requests)} requests, ${whole(results[0]?.conversations ?? 0)} conversations, ${whole(facts.blocks)} blocks of ${blockTokens} tokens; block hit ratio at most ${facts.highestHitRatio.toFixed(3)}`,
-    `fleet  ${settings.pods} pods of ${limit(settings.podBlocks)} blocks, ${store}`,
+    `fleet  ${settings.pods} pods of ${podSize(settings)}, ${store}`,
     `speed  ${whole(settings.prefillTokensPerSecond)} tokens/s prefill, ${whole(settings.loadTokensPerSecond)} load, ${whole(settings.decodeTokensPerSecond)} decode; time scale ${settings.timeScale}`,
     `load   ${percent(load.least)} of the fleet's prefill time with all reuse that is possible, ${percent(load.withoutReuse)} with none`,
     '',
-    ...renderTable(results),
+    ...renderTable(columns, results),
+    ...renderSlots(results),
   ].join('\n')
 }
 
-const columns: readonly { readonly title: string; readonly of: (result: ReplayResult) => string }[] = [
+type Columns<Row> = readonly { readonly title: string; readonly of: (row: Row) => string }[]
+
+const columns: Columns<ReplayResult> = [
   { title: 'policy', of: (result) => result.policy },
   { title: 'TTFT mean', of: ({ ttftMs }) => seconds(ttftMs.mean) },
   { title: 'p50', of: ({ ttftMs }) => seconds(ttftMs.p50) },
@@ -42,8 +46,34 @@ const columns: readonly { readonly title: string; readonly of: (result: ReplayRe
   { title: 'balance', of: (result) => result.balance.toFixed(2) },
 ]
 
-const renderTable = (results: readonly ReplayResult[]): readonly string[] => {
-  const rows = [columns.map(({ title }) => title), ...results.map((result) => columns.map(({ of }) => of(result)))]
+interface SlotRow {
+  readonly policy: string
+  readonly kind: 'first' | 'later'
+  readonly figures: TurnFigures
+}
+
+const slotColumns: Columns<SlotRow> = [
+  { title: 'policy', of: ({ policy }) => policy },
+  { title: 'turns', of: ({ kind, figures }) => `${whole(figures.turns)} ${kind}` },
+  { title: 'TTFT p50', of: ({ figures }) => seconds(figures.ttftMs.p50) },
+  { title: 'p90', of: ({ figures }) => seconds(figures.ttftMs.p90) },
+  { title: 'max', of: ({ figures }) => seconds(figures.ttftMs.max) },
+  { title: 'anew', of: ({ kind, figures }) => (kind === 'first' ? '–' : `${(figures.anewShare * 100).toFixed(1)} %`) },
+  { title: 'waits p50', of: ({ figures }) => seconds(figures.waitMs.p50) },
+  { title: 'p90', of: ({ figures }) => seconds(figures.waitMs.p90) },
+  { title: 'no slot', of: ({ figures }) => whole(figures.withoutSlot) },
+]
+
+/** Where pods have slots: of each policy, later turns and first turns of conversations. */
+const renderSlots = (results: readonly ReplayResult[]): readonly string[] => {
+  const rows = results.flatMap(({ policy, slots }) =>
+    slots === undefined ? [] : (['later', 'first'] as const).map((kind) => ({ policy, kind, figures: slots[kind] })),
+  )
+  return rows.length === 0 ? [] : ['', ...renderTable(slotColumns, rows)]
+}
+
+const renderTable = <Row>(of: Columns<Row>, items: readonly Row[]): readonly string[] => {
+  const rows = [of.map(({ title }) => title), ...items.map((item) => of.map((column) => column.of(item)))]
   return rows.map(([policy = '', ...cells]) =>
     [policy.padEnd(16), ...cells.map((cell) => cell.padStart(10))].join('  '),
   )
@@ -54,6 +84,12 @@ export const replayToJson = ({ facts, settings, results }: ReplayReport): string
   `${JSON.stringify({ trace: facts, fleet: settings, load: fleetLoad(facts, settings), results }, undefined, 2)}\n`
 
 const whole = (number: number): string => Math.round(number).toLocaleString('en-US')
+const podSize = ({ slots, podBlocks }: FleetSettings): string => {
+  if (slots === undefined) return `${limit(podBlocks)} blocks`
+  const answers = slots.waitsForAnswers ? ', turns wait for answers' : ''
+  const shared = slots.processors === Number.POSITIVE_INFINITY ? '' : ` on ${slots.processors} processors`
+  return `${slots.perPod} slots${shared}${answers}`
+}
 const limit = (blocks: number): string => (blocks === Number.POSITIVE_INFINITY ? 'unlimited' : whole(blocks))
 const percent = (share: number): string => `${(share * 100).toFixed(0)} %`
 const seconds = (milliseconds: number): string => `${(milliseconds / 1000).toFixed(2)} s`

@@ -20,11 +20,15 @@ const flags = {
   'prefill-tokens-per-second': { type: 'string', default: '10000' },
   'load-tokens-per-second': { type: 'string', default: '100000' },
   'decode-tokens-per-second': { type: 'string', default: '20' },
+  slots: { type: 'string', default: 'unlimited' },
+  processors: { type: 'string', default: 'unlimited' },
+  'turn-overhead-ms': { type: 'string', default: '0' },
+  'wait-for-answers': { type: 'boolean', default: false },
   'time-scale': { type: 'string', default: '1' },
   json: { type: 'string' },
 } as const
 
-type NumberFlag = Exclude<keyof typeof flags, 'policy' | 'json'>
+type NumberFlag = Exclude<keyof typeof flags, 'policy' | 'json' | 'wait-for-answers'>
 
 /** Reads what stands behind `replay` on the command line. @throws ReplayError */
 export const parseReplayOptions = (args: readonly string[]): ReplayOptions => {
@@ -39,6 +43,15 @@ export const parseReplayOptions = (args: readonly string[]): ReplayOptions => {
     return text === 'unlimited' ? Number.POSITIVE_INFINITY : Number(text)
   }
   const blockLimit = (name: NumberFlag) => read(name, 'a whole number from 0, or unlimited', /^(\d{1,15}|unlimited)$/)
+  const count = (name: NumberFlag) =>
+    read(name, 'a whole number from 1 to 1000, or unlimited', /^([1-9]\d{0,2}|1000|unlimited)$/)
+  const perPod = count('slots')
+  const processors = count('processors')
+  const turnOverheadMs = read('turn-overhead-ms', 'a number of milliseconds from 0', /^\d{1,6}(\.\d{1,30})?$/)
+  const waitsForAnswers = values['wait-for-answers']
+  const hasSlots = perPod < Number.POSITIVE_INFINITY
+  if (!hasSlots && (processors < Number.POSITIVE_INFINITY || turnOverheadMs > 0 || waitsForAnswers))
+    throw invalid('--processors, --turn-overhead-ms and --wait-for-answers go with --slots')
   const rate = (name: NumberFlag) => read(name, 'a number above 0', /^(?=.*[1-9])\d{0,15}(\.\d{1,30})?$/)
   return {
     tracePath,
@@ -52,6 +65,7 @@ export const parseReplayOptions = (args: readonly string[]): ReplayOptions => {
       loadTokensPerSecond: rate('load-tokens-per-second'),
       decodeTokensPerSecond: rate('decode-tokens-per-second'),
       timeScale: rate('time-scale'),
+      slots: hasSlots ? { perPod, processors, turnOverheadMs, waitsForAnswers } : undefined,
     },
   }
 }

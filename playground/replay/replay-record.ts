@@ -1,5 +1,7 @@
-import type { FleetSettings } from './fleet-settings.ts'
+import { type FleetSettings, podsAtATime } from './fleet-settings.ts'
 import type { Prefill, SimulatedPod } from './simulated-pod.ts'
+import type { SlotFigures } from './slots/slot-figures.ts'
+import { percentile, ratio, sum } from './statistics.ts'
 import type { TraceRequest } from './trace.ts'
 
 /** The outcome of one replay. All times are virtual. */
@@ -20,6 +22,8 @@ export interface ReplayResult {
   readonly balance: number
   /** Prefill time over the time that there was for it, from first to last arrival: above 1 the fleet falls behind. */
   readonly utilisation: number
+  /** Undefined: the pods have no slots. */
+  readonly slots?: SlotFigures
 }
 
 /** Sums a replay up. */
@@ -30,7 +34,7 @@ export const summariseReplay = (
     readonly settings: FleetSettings
     readonly ttftsMs: readonly number[]
     readonly prefills: readonly Prefill[]
-    readonly pods: readonly SimulatedPod[]
+    readonly pods: readonly Pick<SimulatedPod, 'busyMs'>[]
     readonly conversations: number
   },
 ): ReplayResult => {
@@ -56,14 +60,6 @@ export const summariseReplay = (
     loadSeconds: sum(busyMs.map(({ load }) => load)) / 1000,
     prefillSeconds: sum(prefillMs) / 1000,
     balance: ratio(Math.max(...prefillMs), sum(prefillMs) / pods.length),
-    utilisation: ratio(sum(prefillMs), pods.length * (arrivedMs(trace.at(-1)) - firstMs)),
+    utilisation: ratio(sum(prefillMs), podsAtATime(settings) * (arrivedMs(trace.at(-1)) - firstMs)),
   }
 }
-
-const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0)
-
-const ratio = (part: number, whole: number): number => (whole > 0 ? part / whole : 0)
-
-/** The smallest of the sorted numbers that at least `share` (0 to 1) of them do not exceed; 0 where there are none. */
-const percentile = (sorted: Float64Array, share: number): number =>
-  sorted[Math.min(sorted.length, Math.max(1, Math.ceil(share * sorted.length))) - 1] ?? 0

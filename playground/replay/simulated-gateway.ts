@@ -1,16 +1,13 @@
 import { loadBudgetMs } from '../../src/context/prepare-kv.ts'
-import { createCostModel, worthwhileLoadMs } from '../../src/routing/cost-model.ts'
-import { InFlightTurns } from '../../src/routing/in-flight-turns.ts'
+import { worthwhileLoadMs } from '../../src/routing/cost-model.ts'
 import type { PodAddress, RandomSource } from '../../src/routing/pod.ts'
-import { createPolicies, type PolicyName } from '../../src/routing/policies.ts'
-import { createRouter, type RoutingInput } from '../../src/routing/router.ts'
-import { createTtftPredictor, type TurnAtPod } from '../../src/routing/ttft-predictor.ts'
+import type { PolicyName } from '../../src/routing/policies.ts'
+import type { RoutingInput } from '../../src/routing/router.ts'
+import type { TurnAtPod } from '../../src/routing/ttft-predictor.ts'
 import { createConversations } from './conversations.ts'
-import { bytesPerToken, type FleetSettings, loadOverheadMs } from './fleet-settings.ts'
-import type { SimulatedPod } from './simulated-pod.ts'
+import { bytesPerToken, type FleetSettings } from './fleet-settings.ts'
+import { createGatewayParts, maxLoadMs, modelName as model } from './gateway-parts.ts'
 import { blockTokens, type TraceRequest } from './trace.ts'
-
-type EngineReading = ReturnType<SimulatedPod['reading']>
 
 /** A turn that was given a pod. */
 export interface RoutedTurn extends TurnAtPod {
@@ -20,15 +17,6 @@ export interface RoutedTurn extends TurnAtPod {
   readonly request: TraceRequest
   readonly routing: RoutingInput
 }
-
-const model = 'model'
-/** As a gateway's own defaults have it. */
-const stickiness = { factor: 2, margin: 4 } as const
-const turnLeaseMs = 660_000
-const maxLoadMs = 30_000
-const maxSessions = 100_000
-
-const idle = { running: 0, waiting: 0, kvUsage: 0, inFlightAtRead: 0 } as const
 
 /**
  * A gateway on virtual time. It consists of the parts that serve traffic: the router with its policies, the counts of
@@ -41,35 +29,10 @@ export const createSimulatedGateway = (options: {
   readonly nowMs: () => number
   readonly random: RandomSource
 }) => {
-  const { settings, nowMs, random } = options
-  const addresses: readonly PodAddress[] = Array.from({ length: settings.pods }, (_none, index) => `pod-${index}:8000`)
-  const indexOf = new Map(addresses.map((address, index) => [address, index]))
-  const costs = createCostModel({
-    initialMsPerToken: 1000 / settings.prefillTokensPerSecond,
-    initialMsPerByte: 1000 / settings.loadTokensPerSecond / bytesPerToken,
-    initialLoadMs: loadOverheadMs,
-  })
-  const inFlight = addresses.map(() => new InFlightTurns({ turnLeaseMs, nowMs }))
+  const { settings } = options
+  const { costs, predictor, router, indexOf, ...parts } = createGatewayParts(options)
   const conversations = createConversations()
   const sessions = new Map<string, { readonly pod: PodAddress; readonly storedTokens: number }>()
-  let readings: readonly (EngineReading & { readonly inFlightAtRead: number })[] = addresses.map(() => idle)
-
-  const countAt = (index: number): number => inFlight[index]?.count() ?? 0
-  const source = {
-    pods: () =>
-      addresses.map((address, index) => ({
-        address,
-        ready: true,
-        inFlight: countAt(index),
-        ...(readings[index] ?? idle),
-      })),
-  }
-  const predictor = createTtftPredictor({ source, costs, nowMs, maxSessions })
-  const router = createRouter({
-    source: predictor,
-    stickiness,
-    policies: createPolicies({ defaultPolicy: options.policy, stickiness, random, costs }),
-  })
   let turns = 0
 
   return {
@@ -103,7 +66,7 @@ export const createSimulatedGateway = (options: {
         request,
         routing,
       }
-      inFlight[podIndex]?.started(turn.turnId)
+      parts.turnStarted(turn.pod, turn.turnId)
       predictor.routed(turn, routing)
       return turn
     },
@@ -130,13 +93,11 @@ export const createSimulatedGateway = (options: {
       predictor.forwarded(turn, turn.routing, tokensToCompute),
     /** The response is complete. `ttfbMs` runs from when the request was forwarded. */
     ended: (turn: RoutedTurn, response: { readonly computedTokens: number; readonly ttfbMs: number }): void => {
-      inFlight[turn.podIndex]?.ended(turn.turnId)
+      parts.turnEnded(turn.pod, turn.turnId)
       predictor.ended(turn, { how: 'done', response })
       const fullBlocks = Math.floor(turn.request.inputTokens / blockTokens)
       sessions.set(turn.conversation, { pod: turn.pod, storedTokens: fullBlocks * blockTokens })
     },
-    readMetrics: (engines: readonly EngineReading[]): void => {
-      readings = engines.map((engine, index) => ({ ...engine, inFlightAtRead: countAt(index) }))
-    },
+    readMetrics: parts.readMetrics,
   }
 }

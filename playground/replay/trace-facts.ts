@@ -1,5 +1,5 @@
 import { createBlockCache } from './block-cache.ts'
-import type { FleetSettings } from './fleet-settings.ts'
+import { type FleetSettings, podsAtATime } from './fleet-settings.ts'
 import { blockTokens, type TraceRequest } from './trace.ts'
 
 /** What a trace is, whatever fleet it meets. */
@@ -51,7 +51,7 @@ export const fleetLoad = (
   facts: TraceFacts,
   settings: FleetSettings,
 ): { readonly least: number; readonly withoutReuse: number } => {
-  const tokens = settings.pods * settings.prefillTokensPerSecond * facts.seconds * settings.timeScale
+  const tokens = podsAtATime(settings) * settings.prefillTokensPerSecond * facts.seconds * settings.timeScale
   const share = (needed: number): number => (tokens > 0 ? needed / tokens : 0)
   return { least: share(facts.leastTokens), withoutReuse: share(facts.inputTokens) }
 }

@@ -13,6 +13,10 @@ export interface TraceRequest {
   readonly outputTokens: number
   /** The prompt in blocks of {@link blockTokens} tokens; the last may be partly filled. Equal ids: equal so far. */
   readonly blocks: readonly number[]
+  /** Its conversation's name. Default: found by its blocks. */
+  readonly conversation?: string | undefined
+  /** Between its conversation's answer before and this request, milliseconds. Default: unknown. */
+  readonly pauseMs?: number | undefined
 }
 
 /** Tokens of a block in the Mooncake trace format. */
@@ -63,11 +67,14 @@ const lineSchema = z.object({
   input_length: z.int().min(1),
   output_length: z.int().min(0),
   hash_ids: z.array(z.int().min(0)),
+  conversation: z.string().optional(),
+  pause: z.number().min(0).optional(),
 })
 
 /**
  * Reads one line of a trace: a JSON object with `timestamp` (milliseconds), `input_length` and `output_length` (tokens)
- * and `hash_ids`, one for each 512 tokens of the prompt. Further members are passed over.
+ * and `hash_ids`, one for each 512 tokens of the prompt; if known, `conversation` (its name) and `pause` (milliseconds
+ * since the answer before). Further members are passed over.
  * @throws ReplayError
  */
 export const parseTraceLine = (text: string, lineNumber: number): TraceRequest => {
@@ -75,9 +82,10 @@ export const parseTraceLine = (text: string, lineNumber: number): TraceRequest =
   const { data, error } = lineSchema.safeParse(readJson(text))
   if (data === undefined) throw wrong(z.prettifyError(error))
   const { timestamp, input_length: inputTokens, output_length: outputTokens, hash_ids: blocks } = data
+  const { conversation, pause: pauseMs } = data
   const expected = Math.ceil(inputTokens / blockTokens)
   if (blocks.length !== expected) {
     throw wrong(`"hash_ids" has ${blocks.length} blocks, and "input_length" ${inputTokens} makes ${expected}`)
   }
-  return { timestampMs: timestamp, inputTokens, outputTokens, blocks }
+  return { timestampMs: timestamp, inputTokens, outputTokens, blocks, conversation, pauseMs }
 }

@@ -80,6 +80,14 @@ export interface Admission {
   close(): void
 }
 
+/** Calls back once, after so many milliseconds. The result prevents that. */
+export type StartTimer = (callback: () => void, delayMs: number) => () => void
+
+const startTimeout: StartTimer = (callback, delayMs) => {
+  const timeout = setTimeout(callback, delayMs)
+  return () => clearTimeout(timeout)
+}
+
 /** `nowMs` is a monotonic clock. */
 export const createAdmission = (options: {
   readonly plan: AdmissionPlan
@@ -89,6 +97,8 @@ export const createAdmission = (options: {
   /** How long a turn holds its resources when its end is not reported, milliseconds. */
   readonly leaseMs: number
   readonly nowMs: () => number
+  /** A timer of the same clock. Default: `setTimeout`. */
+  readonly startTimer?: StartTimer
   /** For metrics and the log. */
   readonly events: {
     /** Work that waited, or that requires resources, was settled after `waitedMs`; 0: at once. */
@@ -97,11 +107,11 @@ export const createAdmission = (options: {
     leaseExpired(kind: WorkKind): void
   }
 }): Admission => {
-  const { plan, nowMs, events, maxWaitMs } = options
+  const { plan, nowMs, events, maxWaitMs, startTimer = startTimeout } = options
   const isGlobal = new Set(plan.resources.filter((resource) => resource.isGlobal).map(({ name }) => name))
   const pending = new Map<string, (settlement: Settlement) => void>()
   const works = new WeakMap<TurnWork, QueuedWork>()
-  let timer: NodeJS.Timeout | undefined
+  let stopTimer = (): void => {}
   let dueMs = Number.POSITIVE_INFINITY
 
   const queue = createTurnQueue({
@@ -116,10 +126,10 @@ export const createAdmission = (options: {
   const setTimer = (): void => {
     const nextMs = queue.nextTickMs() ?? Number.POSITIVE_INFINITY
     if (nextMs === dueMs) return
-    clearTimeout(timer)
+    stopTimer()
     dueMs = nextMs
     if (nextMs === Number.POSITIVE_INFINITY) return
-    timer = setTimeout(
+    stopTimer = startTimer(
       () => {
         dueMs = Number.POSITIVE_INFINITY
         queue.tick()

@@ -13,6 +13,8 @@ export const createQueueOrder = () => {
   const lastStarts = new LRUCache<string, number>({ max: maxTenants })
   /** Number of the start after which long work is not passed any more. */
   const dueAtStart = new WeakMap<QueuedWork, number>()
+  /** The last start of each tenant before this one. */
+  const startsBefore = new WeakMap<QueuedWork, number>()
   let starts = 0
 
   const keyOf = (work: QueuedWork): readonly number[] => {
@@ -27,9 +29,15 @@ export const createQueueOrder = () => {
       if (!dueAtStart.has(work)) dueAtStart.set(work, starts + 2 * (waiting + 1))
     },
     /** Work started. */
-    started: ({ tenant }: QueuedWork): void => {
+    started: (work: QueuedWork): void => {
       starts += 1
-      lastStarts.set(tenant, starts)
+      startsBefore.set(work, lastStarts.get(work.tenant) ?? 0)
+      lastStarts.set(work.tenant, starts)
+    },
+    /** Work that started found no room: it is the turn of its tenant as before, and nobody was passed. */
+    withdrawn: (work: QueuedWork): void => {
+      starts -= 1
+      lastStarts.set(work.tenant, startsBefore.get(work) ?? 0)
     },
     /** The waiters in their order, in an array of its own. Of equals, the first stays first. */
     sorted: <T extends { readonly work: QueuedWork }>(waiters: readonly T[]): T[] =>

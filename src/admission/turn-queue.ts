@@ -134,24 +134,28 @@ export const createTurnQueue = (options: {
   }
 
   /** Where work goes that has waited for room for too long; undefined: it waits for resources. */
-  const placeWithoutRoom = (work: QueuedWork): Placement | undefined => {
+  const placeWithoutRoom = ({ work, seeksRoom }: Waiter): Placement | undefined => {
     const { fits } = resources.reservations()
-    if (work.place({ hasRoom, fits }) !== undefined) return undefined
-    const placement = work.place({ hasRoom: () => true, fits })
+    const withRoom = work.place({ hasRoom, fits })
+    // Where there may be room, work that seeks it has not been asked since.
+    if (withRoom !== undefined && !seeksRoom) return undefined
+    const placement = withRoom ?? work.place({ hasRoom: () => true, fits })
     return placement !== undefined && fits(placement.needs) ? placement : undefined
   }
 
-  const giveUp = (work: QueuedWork, reason: RefusalReason): Settled => {
+  const giveUp = (waiter: Waiter, reason: RefusalReason): Settled => {
+    const { work } = waiter
     remove(work.id)
-    const placement = placeWithoutRoom(work)
+    const placement = placeWithoutRoom(waiter)
     return [work.id, placement === undefined ? { kind: 'refused', reason } : start(work, placement, false)]
   }
 
   const dropLate = (): readonly Settled[] => {
     const now = nowMs()
-    return waiters.flatMap(({ work, seeksRoom }) => {
+    return waiters.flatMap((waiter) => {
+      const { work, seeksRoom } = waiter
       const waitMs = seeksRoom ? work.roomWaitMs : work.resourcesWaitMs
-      return work.arrivedMs + waitMs <= now ? [giveUp(work, 'timeout')] : []
+      return work.arrivedMs + waitMs <= now ? [giveUp(waiter, 'timeout')] : []
     })
   }
 
@@ -185,9 +189,9 @@ export const createTurnQueue = (options: {
     notify([...settled])
     if (own !== undefined) return own
     if (waiters.length <= options.maxWaiting) return 'waiting'
-    const last = order.sorted(waiters).at(-1)?.work ?? work
+    const last = order.sorted(waiters).at(-1) ?? { work, seeksRoom }
     const dropped = giveUp(last, 'full')
-    if (last.id === work.id) return dropped[1]
+    if (last.work.id === work.id) return dropped[1]
     notify([dropped])
     return 'waiting'
   }
@@ -210,8 +214,9 @@ export const createTurnQueue = (options: {
     /** Work that was admitted with room did not find it: it waits again, and keeps its place in the order. */
     noRoom: (work: QueuedWork, pod: string, isShort: boolean): Settlement | 'waiting' => {
       resources.release(work.id)
+      order.withdrawn(work)
       markFull(pod, !isShort)
-      return enqueue(work, true)
+      return enqueue(work, false)
     },
     /** There is room at the pod, or there may be. */
     roomAt: (pod: string): void => {

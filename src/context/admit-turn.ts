@@ -1,5 +1,6 @@
 import type { Admission, TriedPod, TurnWork } from '../admission/admission.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
+import type { TtftPredictor } from '../routing/ttft-predictor.ts'
 import type { RequestScope } from './context-cache-manager.ts'
 import type { ContextEvents } from './context-events.ts'
 import { type DecisionTime, startDecision } from './decision-time.ts'
@@ -19,12 +20,18 @@ export interface Attempt<T> {
   withdraw(): Promise<void>
 }
 
+/** What of a {@link Route} decides over its admission. */
+export interface Choice<R> extends Pick<Route, 'pod' | 'policy' | 'objective' | 'input'> {
+  readonly pool: { readonly predictor: Pick<TtftPredictor, 'expect'> }
+  among(mayChoose: (pod: string) => boolean): R | undefined
+}
+
 /** A turn that asks for admission. */
-export interface TurnToAdmit {
+export interface TurnToAdmit<R extends Choice<R>> {
   readonly turnId: string
   readonly tenant: string | undefined
   /** The choice where every pod has room. */
-  readonly route: Route
+  readonly route: R
   /** Whether it waits where no pod has room. */
   readonly seeksRoom: boolean
   /** How long the load of its KV may take, milliseconds. */
@@ -37,11 +44,11 @@ export interface TurnToAdmit {
  * @throws GatewayError `rate_limit_exceeded`
  * @throws RequestCancelledError
  */
-export const admitTurn = async <T>(
+export const admitTurn = async <T, R extends Choice<R>>(
   { admission, events }: { readonly admission: Admission; readonly events: Pick<ContextEvents, 'routed'> },
-  turn: TurnToAdmit,
+  turn: TurnToAdmit<R>,
   scope: RequestScope,
-  attempt: (route: Route, decision: DecisionTime) => Promise<Attempt<T>>,
+  attempt: (route: R, decision: DecisionTime) => Promise<Attempt<T>>,
 ): Promise<T> => {
   const choice = chooseFor(turn)
   const decision = startDecision(scope, { messageTimeoutMs: admission.messageTimeoutMs, loadMs: turn.loadMs })
@@ -82,11 +89,11 @@ export const admitTurn = async <T>(
   }
 }
 
-const isShortAt = ({ pool, input }: Route, pod: string): boolean => pool.predictor.expect(input, pod).isShort
+const isShortAt = ({ pool, input }: Choice<unknown>, pod: string): boolean => pool.predictor.expect(input, pod).isShort
 
 /** The choice of a pod, first among all, then among those that may have room. */
-const chooseFor = ({ route, seeksRoom }: TurnToAdmit) => {
-  let chosen: Route = route
+const chooseFor = <R extends Choice<R>>({ route, seeksRoom }: TurnToAdmit<R>) => {
+  let chosen: R = route
   let isFirst = true
   const holders = [...(route.input.residentTokens?.keys() ?? [])].filter((pod) => isShortAt(route, pod))
 

@@ -132,6 +132,24 @@ describe('admission', () => {
     expect(await third).toEqual(admittedTo(podA))
   })
 
+  test('lets a turn go on that waited for room for too long, also where room came that nobody reported', async () => {
+    const { admission } = setUp({ requirements: [] })
+    const pick: TurnWork['pick'] = (mayChoose) => [podA, podB].find((pod) => mayChoose(pod, false))
+    const turn: TurnWork = {
+      turnId: 't1',
+      model: undefined,
+      tenant: undefined,
+      isShort: false,
+      pick,
+      roomWaitMs: 100,
+      signal: new AbortController().signal,
+    }
+    expect(admission.admit(turn)).toEqual(admittedTo(podA))
+    const second = settlementOf(admission.admit(turn, { pod: podA, isShort: false }))
+    jest.advanceTimersByTime(100)
+    expect(await second).toEqual({ ...admittedTo(podB), hasRoom: false })
+  })
+
   test('frees the resources of a turn whose end is not reported when its lease expires', async () => {
     const { admission, events } = setUp()
     void ask(admission, 'lost')

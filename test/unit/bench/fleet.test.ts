@@ -1,8 +1,13 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { wayFigures } from '../../../bench/fleet/figures.ts'
 import type { TurnRow } from '../../../bench/fleet/measure-way.ts'
 import { halfTimeMs, planConversations, promptTokensOf } from '../../../bench/fleet/workload.ts'
+import { writeTrace } from '../../../bench/fleet/write-trace.ts'
 import { makePrompt } from '../../../bench/prompts.ts'
+import { readTrace } from '../../../playground/replay/trace.ts'
 
 const workload = {
   conversations: 4,
@@ -13,6 +18,23 @@ const workload = {
   pauseMs: 1000,
   seed: 'a seed',
 }
+
+/** A later turn that was answered. */
+const row = (fields: Partial<TurnRow>): TurnRow => ({
+  conversation: 'conversation-0',
+  turn: 2,
+  startMs: 0,
+  newTokens: 16,
+  ttftMs: 100,
+  totalMs: 200,
+  promptTokens: 116,
+  cachedTokens: 100,
+  answerTokens: 6,
+  cache: '',
+  status: 200,
+  failure: undefined,
+  ...fields,
+})
 
 describe('the workload of bench-fleet', () => {
   test('is the same for every way, with pauses from a fifth to thrice their mean', () => {
@@ -40,21 +62,6 @@ describe('the workload of bench-fleet', () => {
 })
 
 describe('the figures of bench-fleet', () => {
-  const row = (fields: Partial<TurnRow>): TurnRow => ({
-    conversation: 'conversation-0',
-    turn: 2,
-    startMs: 0,
-    newTokens: 16,
-    ttftMs: 100,
-    totalMs: 200,
-    promptTokens: 116,
-    cachedTokens: 100,
-    answerTokens: 6,
-    cache: '',
-    status: 200,
-    failure: undefined,
-    ...fields,
-  })
   const figuresOf = (turns: readonly TurnRow[]) =>
     wayFigures({ turns, durationMs: 1, stormMs: 0, stormFailure: undefined })
 
@@ -80,5 +87,29 @@ describe('the figures of bench-fleet', () => {
       row({}),
     ])
     expect(later.reasons).toEqual({ 'hit tier=store': 2, 'miss reason=no_slot': 1 })
+  })
+})
+
+describe('the trace that bench-fleet writes', () => {
+  test('names conversations, and the pauses after their answers', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'fleet-trace-'))
+    const file = join(folder, 'trace')
+    await writeTrace(
+      file,
+      [
+        row({ conversation: 'a', startMs: 0, promptTokens: 1_000 }),
+        row({ conversation: 'b', startMs: 50, promptTokens: 600 }),
+        row({ conversation: 'a', startMs: 900, promptTokens: 1_100 }),
+      ],
+      6,
+    )
+    const requests = await readTrace(file)
+    await rm(folder, { recursive: true })
+    expect(requests.map(({ conversation, pauseMs }) => [conversation, pauseMs])).toEqual([
+      ['a', undefined],
+      ['b', undefined],
+      ['a', 700],
+    ])
+    expect(requests[2]?.blocks.slice(0, 1)).toEqual(requests[0]?.blocks.slice(0, 1))
   })
 })

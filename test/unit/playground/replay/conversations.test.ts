@@ -50,6 +50,13 @@ describe('conversations in a trace', () => {
     expect(recognised(...prompts)).toEqual(are)
   })
 
+  test('have the names that the trace gives them', () => {
+    const conversations = createConversations()
+    const names = ['b', 'a', 'b'].map((conversation) => conversations.recognise(traceRequest([1, 2], { conversation })))
+    expect(names).toEqual(['b', 'a', 'b'])
+    expect(conversations.count).toBe(2)
+  })
+
   test('are counted once, however many turns they have', () => {
     const conversations = createConversations()
     for (const blocks of [

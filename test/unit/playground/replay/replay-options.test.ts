@@ -32,6 +32,17 @@ describe('the options of replay', () => {
     { args: ['--decode-tokens-per-second=55'], settings: { decodeTokensPerSecond: 55 } },
     { args: ['--time-scale=.5'], settings: { timeScale: 0.5 } },
     { args: ['--time-scale=0.8700936865536557'], settings: { timeScale: 0.8700936865536557 } },
+    {
+      args: ['--slots=2'],
+      settings: {
+        slots: { perPod: 2, processors: Number.POSITIVE_INFINITY, turnOverheadMs: 0, waitsForAnswers: false },
+      },
+    },
+    {
+      args: ['--slots=4', '--processors=2', '--turn-overhead-ms=50', '--wait-for-answers'],
+      settings: { slots: { perPod: 4, processors: 2, turnOverheadMs: 50, waitsForAnswers: true } },
+    },
+    { args: ['--slots=unlimited'], settings: { slots: undefined } },
   ])('set the fleet: $args', ({ args, settings }) => {
     expect(parseReplayOptions([...args, 'trace'])).toMatchObject({ settings })
   })
@@ -57,6 +68,11 @@ describe('the options of replay', () => {
     { args: ['a', '--time-scale=0'], message: '--time-scale must be a number above 0, not "0"' },
     { args: ['a', '--time-scale='], message: '--time-scale' },
     { args: ['a', '--load-tokens-per-second=1e9999'], message: '--load-tokens-per-second' },
+    { args: ['a', '--slots=0'], message: '--slots must be a whole number from 1 to 1000, or unlimited' },
+    { args: ['a', '--slots=1', '--turn-overhead-ms=-1'], message: '--turn-overhead-ms' },
+    { args: ['a', '--processors=2'], message: 'go with --slots' },
+    { args: ['a', '--turn-overhead-ms=2'], message: 'go with --slots' },
+    { args: ['a', '--wait-for-answers'], message: 'go with --slots' },
     { args: ['a', '--policy=best'], message: '--policy knows predicted-ttft, ' },
     { args: ['a', '--policy='], message: '--policy knows' },
     { args: ['a', '--speed=9'], message: 'There is no option --speed.' },

@@ -38,6 +38,20 @@ describe('the command replay', () => {
     expect(printed.split('\n').slice(6)).toHaveLength(7)
   })
 
+  test('prints the figures of turns, where pods have slots', async () => {
+    const { printed } = await run(
+      join(folder, 'trace'),
+      '--slots=2',
+      '--processors=1',
+      '--wait-for-answers',
+      '--pods=1',
+    )
+    expect(printed).toContain('1 pods of 2 slots on 1 processors, turns wait for answers, a store')
+    expect(printed).toMatch(/^policy +turns +TTFT p50 +p90 +max +anew +waits p50 +p90 +no slot$/m)
+    expect(printed).toMatch(/^predicted-ttft +1 later +0\.10 s +0\.10 s +0\.10 s +0\.0 % +0\.00 s +0\.00 s +0$/m)
+    expect(printed).toMatch(/^predicted-ttft +1 first +0\.15 s +0\.15 s +0\.15 s +– +0\.00 s +0\.00 s +0$/m)
+  })
+
   test('writes JSON, too', async () => {
     const path = join(folder, 'out.json')
     await run(join(folder, 'trace'), '--json', path)

@@ -13,6 +13,11 @@ describe('a line of a trace', () => {
     expect(parseTraceLine(line(), 1)).toEqual({ timestampMs: 5, inputTokens: 600, outputTokens: 7, blocks: [0, 9] })
   })
 
+  test('may name its conversation, and the pause before it', () => {
+    const named = parseTraceLine(line({ conversation: 'a', pause: 2.5 }), 1)
+    expect(named).toMatchObject({ conversation: 'a', pauseMs: 2.5 })
+  })
+
   test('may have further members', () => {
     expect(parseTraceLine(line({ type: 'text' }), 1).blocks).toEqual([0, 9])
   })
@@ -28,6 +33,8 @@ describe('a line of a trace', () => {
     { name: 'an empty prompt', text: line({ input_length: 0 }), what: 'input_length' },
     { name: 'a broken length', text: line({ output_length: 1.5 }), what: 'output_length' },
     { name: 'a length as text', text: line({ output_length: '7' }), what: 'output_length' },
+    { name: 'a conversation that is no text', text: line({ conversation: 7 }), what: 'conversation' },
+    { name: 'a pause before the answer', text: line({ pause: -1 }), what: 'pause' },
     { name: 'one block', text: line({ hash_ids: 4 }), what: 'hash_ids' },
     { name: 'a block that is no number', text: line({ hash_ids: [0, 'x'] }), what: 'hash_ids[1]' },
     { name: 'too few blocks', text: line({ hash_ids: [0] }), what: blocks(1) },
