@@ -123,10 +123,12 @@ export const prepareKv = async (
   }
   const { presence, claim } = prepared
   predictor.loadEnded(predicted, loadedOf(presence, kv))
+  const hasRoom = presence.kind === 'hit' || presence.reason !== 'no_slot'
   const withdraw = async (): Promise<void> => {
     pods.turnEnded(pod, turnId)
     predictor.ended(predicted, { how: 'abandoned', response: undefined })
-    if (claim === undefined) return
+    // Without room it holds nothing, and a report of room would let it try again at once.
+    if (claim === undefined || !hasRoom) return
     const release = (signal: AbortSignal) => route.pool.kv.release({ ...kvTurn, claim, signal })
     await settledWithin(releaseTimeoutMs, release, () => undefined)
   }
@@ -144,7 +146,7 @@ export const prepareKv = async (
     }
     return { ...prepared, route, preparedMs }
   }
-  return { hasRoom: presence.kind === 'hit' || presence.reason !== 'no_slot', accept, withdraw }
+  return { hasRoom, accept, withdraw }
 }
 
 /** Where loads are limited, one that is not admitted within `waitMs` is refused. */

@@ -69,8 +69,7 @@ export const createMemoryKvConnector = (options: {
   let sweeps = 0
 
   const release = (pod: string, claim: unknown): void => {
-    claims.delete(String(claim))
-    roomAt(pod)
+    if (claims.delete(String(claim))) roomAt(pod)
   }
 
   const turnsOf = (session: SessionKey): readonly KvTurn[] =>
