@@ -1,6 +1,6 @@
 /**
  * What a fleet of conversations gets with requests in turn, by a hash, and with sessions of the gateway. Prints a table
- * and writes bench/out/fleet-<engine>.json. Run with `make bench-fleet`; `--help` lists the options.
+ * and writes bench/out/fleet-<engine>.json and a chart of all engines, bench/out/fleet.svg. Run with `make bench-fleet`; `--help` lists the options.
  */
 import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -11,6 +11,7 @@ import { createChildren } from '../../playground/child-process.ts'
 import { obtainVllmFleet, type RunningVllmFleet } from '../../playground/vllm/start-vllm-fleet.ts'
 import { machineNow, machineText, say, writeFigures } from '../bench-process.ts'
 import { wayFigures } from './figures.ts'
+import { drawFleetChart } from './fleet-chart.ts'
 import { type FleetOptions, readFleetOptions } from './fleet-options.ts'
 import { measureWay } from './measure-way.ts'
 import { fleetTable, type WayResult } from './report.ts'
@@ -96,6 +97,7 @@ await writeFigures(`fleet-${options.engine}.json`, {
   ...options,
   results: results.map(({ way, run, figures }) => ({ way, figures, ...run })),
 })
+process.stdout.write(`${await drawFleetChart()}\n`)
 const [measured] = results
 if (options.traceFile !== undefined && measured !== undefined)
   await writeTrace(options.traceFile, measured.run.turns, workload.outputTokens)
