@@ -132,9 +132,10 @@ describe('admission', () => {
     expect(await third).toEqual(admittedTo(podA))
   })
 
-  test('lets a turn go on that waited for room for too long, also where room came that nobody reported', async () => {
+  test('lets a turn go on that waited for a full pod for too long, at another one', async () => {
     const { admission } = setUp({ requirements: [] })
-    const pick: TurnWork['pick'] = (mayChoose) => [podA, podB].find((pod) => mayChoose(pod, false))
+    const pick: TurnWork['pick'] = (mayChoose, waitedMs) =>
+      mayChoose(podA, false) ? podA : waitedMs >= 100 ? podB : undefined
     const turn: TurnWork = {
       turnId: 't1',
       model: undefined,

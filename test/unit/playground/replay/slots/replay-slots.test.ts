@@ -56,7 +56,7 @@ describe('a replay with slots', () => {
   })
 
   test('prompts of one pod advance together', async () => {
-    const { first } = await replay([traceRequest([1]), traceRequest([2])], {}, { perPod: 2 })
+    const { first } = await replay([traceRequest([1]), traceRequest([2])], {}, { perPod: 3 })
     expect(first.ttftMs.p50).toBeCloseTo(511 * 2 + 10)
     expect(first.waitMs.p90).toBe(0)
   })
