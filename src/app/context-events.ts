@@ -110,7 +110,7 @@ const countTurn = (
   metrics: Metrics,
   outcome: TurnOutcome,
   usage: TokenUsage | undefined,
-  { model = 'other', cacheStatus, ttfbMs, isStream }: EndedTurnFacts,
+  { model = 'other', pool, session, cacheStatus, ttfbMs, isStream }: EndedTurnFacts,
 ): void => {
   metrics.add('turns_total', { outcome, model })
   const [cache = ''] = cacheStatus?.split(';') ?? []
@@ -120,6 +120,10 @@ const countTurn = (
   metrics.add('prompt_tokens_total', { model }, usage.promptTokens)
   metrics.add('cached_tokens_total', { model }, usage.cachedTokens)
   metrics.add('output_tokens_total', { model }, usage.outputTokens)
+  if (session === undefined) return
+  const { promptTokens, cachedTokens } = usage
+  metrics.add('session_prompt_tokens_total', { pool, source: 'cached' }, cachedTokens)
+  metrics.add('session_prompt_tokens_total', { pool, source: 'computed' }, Math.max(0, promptTokens - cachedTokens))
 }
 
 const isCacheResult = (text: string): text is LabelValue<'ttft_seconds', 'cache'> =>

@@ -77,6 +77,10 @@ export const metricDefinitions = {
     'Prompt tokens of ended turns that the engine read from its cache, from the usage of their answers.',
     perModel,
   ),
+  session_prompt_tokens_total: counter(
+    'Prompt tokens of ended turns of sessions, from usage, by pool: those that the engine reused, and those that it computed.',
+    { pool: pools, source: ['cached', 'computed'] },
+  ),
   output_tokens_total: counter('Output tokens of ended turns, from the usage of their answers.', perModel),
   pods: sharedGauge('Pods of each pool, by whether they get turns.', { pool: pools, state: ['ready', 'not_ready'] }),
   turns_in_flight: gauge('Turns of this process that were forwarded and have not ended, by pool.', { pool: pools }),
