@@ -79,8 +79,8 @@ const createFleet = (maxWaiting: number) => {
       priority: 1,
       tenant,
       isShort,
-      place: ({ hasRoom }) => {
-        const pod = order.find((candidate) => hasRoom(candidate, isShort))
+      place: (vacancies) => {
+        const pod = order.find((candidate) => vacancies.hasRoom(candidate, isShort))
         return pod === undefined ? undefined : { pod, needs: [] }
       },
       arrivedMs: nowMs,

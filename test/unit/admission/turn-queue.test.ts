@@ -22,8 +22,8 @@ const setUp = (given: { readonly maxWaiting?: number; readonly pods?: readonly s
       priority: 1,
       tenant: 'tenant',
       isShort,
-      place: ({ hasRoom }) => {
-        const pod = pods.find((candidate) => hasRoom(candidate, isShort))
+      place: (vacancies) => {
+        const pod = pods.find((candidate) => vacancies.hasRoom(candidate, isShort))
         return pod === undefined ? undefined : { pod, needs: [] }
       },
       arrivedMs: clock.nowMs,
