@@ -152,11 +152,7 @@ export const createTurnQueue = (options: {
 
   const dropLate = (): readonly Settled[] => {
     const now = nowMs()
-    return waiters.flatMap((waiter) => {
-      const { work, seeksRoom } = waiter
-      const waitMs = seeksRoom ? work.roomWaitMs : work.resourcesWaitMs
-      return work.arrivedMs + waitMs <= now ? [giveUp(waiter, 'timeout')] : []
-    })
+    return waiters.flatMap((waiter) => (deadlineOf(waiter) <= now ? [giveUp(waiter, 'timeout')] : []))
   }
 
   const notify = (settled: readonly Settled[]): void => {
@@ -241,12 +237,16 @@ export const createTurnQueue = (options: {
     nextTickMs: (): number | undefined => {
       if (waiters.length === 0) return undefined
       const lookMs = [...fullPods.values()].map(({ sinceMs }) => sinceMs + lookAgainMs)
-      const lateMs = waiters.map(
-        ({ work, seeksRoom }) => work.arrivedMs + (seeksRoom ? work.roomWaitMs : work.resourcesWaitMs),
+      return [...lookMs, ...waiters.map(deadlineOf)].reduce(
+        (soonest, at) => Math.min(soonest, at),
+        resources.nextExpiryMs(),
       )
-      return [...lookMs, ...lateMs].reduce((soonest, at) => Math.min(soonest, at), resources.nextExpiryMs())
     },
     inUse: resources.inUse,
     waiting: (): number => waiters.length,
   }
 }
+
+/** When the waiter stops waiting, by the queue's clock. */
+const deadlineOf = ({ work, seeksRoom }: Waiter): number =>
+  work.arrivedMs + (seeksRoom ? work.roomWaitMs : work.resourcesWaitMs)
