@@ -19,7 +19,7 @@ the sum of (prompt - cached - new), none below 0, over the sum of (prompt - new)
 Times and shares are those of answered turns. A turn that fails is not sent again; the next one follows after its pause.
 
 Storms come at half time, to each way alike: pod-killed ends the pod that the hash gives most conversations by SIGKILL, pod-replaced by SIGTERM,
-and another one is there after 2 s; gateway-killed ends the gateway by SIGKILL and starts it at once; redis-away stops Redis for 10 s.
+and another one is there after 2 s; all-cold ends all pods and removes all stored KV; gateway-killed ends the gateway by SIGKILL and starts it at once; redis-away stops Redis for 10 s.
 
 LLAMA_SERVER is the path of a llama-server, VLLM_FLEET the description of a running fleet, as for "make test-vllm".`
 
@@ -32,13 +32,15 @@ export const readFleetOptions = () => {
     more: { value: 'N', meaning: 'tokens that a later turn adds, beside the answer before', default: '60' },
     output: { value: 'N', meaning: 'tokens of an answer', default: '16' },
     pause: { value: 'SECONDS', meaning: 'mean pause between an answer and the next turn', default: '15' },
-    pods: { value: 'N', meaning: 'pods (vllm: those of its fleet)', default: '3' },
+    pods: { value: 'N', meaning: 'pods (vllm: not those of VLLM_FLEET)', default: '3' },
     slots: { value: 'N', meaning: 'slots of a pod (not vllm)', default: '2' },
     ways: { value: 'NAME,…', meaning: 'ways to measure', default: wayNames.join() },
     engine: { value: 'NAME', meaning: fleetEngineNames.join(', '), default: 'embedded' },
     model: { value: 'FILE', meaning: 'a GGUF file instead of the one with random weights (not vllm)', default: '' },
     threads: { value: 'N', meaning: 'threads of a llama-server', default: '1' },
     'llama-args': { value: 'TEXT', meaning: 'more flags of llama-server, as in --llama-args="-b 512"', default: '' },
+    'kv-blocks': { value: 'N', meaning: "blocks of KV in a pod's memory (vllm; default: 1 GB of them)", default: '' },
+    connector: { value: 'NAME', meaning: "the gateway's (vllm): lmcache, prefix-cache", default: 'lmcache' },
     storm: { value: 'NAME', meaning: `at half time: ${stormNames.join(', ')}`, default: 'none' },
     redis: {
       value: '0|1',
@@ -74,7 +76,9 @@ export const readFleetOptions = () => {
   if (longest > contextTokens) throw new Error(`the last turns have ${longest} tokens, and a slot has ${contextTokens}`)
   const storm = oneOf('storm', stormNames, values.storm)
   const engine = oneOf('engine', fleetEngineNames, values.engine)
-  if (engine === 'vllm' && storm.startsWith('pod-')) throw new Error(`--storm ${storm} is not for the pods of vllm`)
+  if (values['kv-blocks'] && engine !== 'vllm') throw new Error('--kv-blocks is for the pods of vllm')
+  if (engine === 'vllm' && ['pod-killed', 'pod-replaced', 'all-cold'].includes(storm))
+    throw new Error(`--storm ${storm} is not for the pods of vllm`)
   if (engine === 'llama-server' && !process.env['LLAMA_SERVER'])
     throw new Error('--engine llama-server wants LLAMA_SERVER, the path of a llama-server')
   return {
@@ -85,6 +89,8 @@ export const readFleetOptions = () => {
     slots: count('slots'),
     modelFile: values.model || undefined,
     threads: count('threads'),
+    kvBlocks: values['kv-blocks'] ? count('kv-blocks') : undefined,
+    connector: oneOf('connector', ['lmcache', 'prefix-cache'], values.connector),
     llamaArguments: values['llama-args'].split(' ').filter((part) => part !== ''),
     storm,
     usesRedis: oneOf('redis', ['0', '1'], values.redis) === '1' || ['gateway-killed', 'redis-away'].includes(storm),

@@ -38,7 +38,9 @@ const measure = async (way: WayName, running: RunningVllmFleet | undefined): Pro
   await mkdir(ownFolder)
   try {
     say(`${way}: starting`)
-    const fleet = running ? vllmFleet(running) : await startFleet(options, { way, children, folder: ownFolder })
+    const fleet = running
+      ? vllmFleet(running, options)
+      : await startFleet(options, { way, children, folder: ownFolder })
     const { pods, model, vocabulary } = fleet
     const common = { children, folder: ownFolder, usesRedis: options.usesRedis }
     const gateway = way === 'gateway' ? await startFleetGateway(fleet, common) : undefined
@@ -61,8 +63,13 @@ const measure = async (way: WayName, running: RunningVllmFleet | undefined): Pro
   }
 }
 
+const startVllm = ({ pods, kvBlocks }: FleetOptions): Promise<RunningVllmFleet> => {
+  const flags = kvBlocks === undefined ? {} : { 'num-gpu-blocks-override': kvBlocks }
+  return obtainVllmFleet({ env: process.env, onLine: say, pods: Array.from({ length: pods }, () => flags) })
+}
+
 const measureAll = async ({ engine, ways }: FleetOptions): Promise<readonly WayResult[]> => {
-  const running = engine === 'vllm' ? await obtainVllmFleet({ env: process.env, onLine: say }) : undefined
+  const running = engine === 'vllm' ? await startVllm(options) : undefined
   try {
     const results: WayResult[] = []
     for (const way of ways) results.push(await measure(way, running))

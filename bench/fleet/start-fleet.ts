@@ -17,6 +17,8 @@ import type { WayName } from './ways.ts'
 export interface Fleet {
   /** `127.0.0.1:8080` */
   readonly pods: readonly string[]
+  /** Of the pods that the bench has started. */
+  readonly kvDirectory: string
   /** Of each pod; empty where the bench cannot end them. */
   readonly processes: readonly PodProcess[]
   readonly model: string
@@ -69,6 +71,7 @@ export const startFleet = async (options: FleetOptions, { way, children, folder 
   return {
     pods,
     processes: running.map(({ process }) => process),
+    kvDirectory,
     model: modelName,
     vocabulary: await vocabularyOf(pods[0]),
     environment: { PODS: pods.join(), KV_DIR: kvDirectory },
@@ -76,12 +79,13 @@ export const startFleet = async (options: FleetOptions, { way, children, folder 
 }
 
 /** The pods of a vLLM fleet, which outlive a way. */
-export const vllmFleet = ({ description }: RunningVllmFleet): Fleet => ({
+export const vllmFleet = ({ description }: RunningVllmFleet, { connector }: FleetOptions): Fleet => ({
   pods: description.pods.map(({ address }) => address),
   processes: [],
+  kvDirectory: description.l2Directory,
   model: description.servedModelName,
   vocabulary: { firstId: 100, size: 3800 },
-  environment: gatewayEnvironment(description),
+  environment: { ...gatewayEnvironment(description), CONNECTOR: connector },
 })
 
 const models = z.object({ data: z.array(z.object({ meta: z.object({ n_vocab: z.int() }) })).min(1) })

@@ -1,10 +1,12 @@
+import { readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { say } from '../bench-process.ts'
 import type { Fleet } from './start-fleet.ts'
 import type { FleetGateway } from './start-fleet-gateway.ts'
 
 /** What goes wrong at half time. */
-export const stormNames = ['none', 'pod-killed', 'pod-replaced', 'gateway-killed', 'redis-away'] as const
+export const stormNames = ['none', 'pod-killed', 'pod-replaced', 'all-cold', 'gateway-killed', 'redis-away'] as const
 export type StormName = (typeof stormNames)[number]
 
 /** What a storm can hit. */
@@ -30,6 +32,13 @@ export const storm = async (name: StormName, { fleet, pod, gateway }: StormTarge
     await delay(podAwayMs)
     await process.startAgain()
     say(`storm: pod ${pod} is back`)
+  }
+  if (name === 'all-cold') {
+    await Promise.all(fleet.processes.map((process) => process.child().kill()))
+    const files = await readdir(fleet.kvDirectory)
+    await Promise.all(files.map((file) => rm(join(fleet.kvDirectory, file), { recursive: true })))
+    await Promise.all(fleet.processes.map((process) => process.startAgain()))
+    say('storm: all pods are back, and nothing is stored')
   }
   if (name === 'gateway-killed') await gateway?.killGateway()
   if (name === 'redis-away') {
