@@ -9,9 +9,12 @@
 
 .PHONY: run test test-cluster test-picker check build install unit integration test-memory-store vllm-up test-vllm bench-ttft bench-gateway bench-sessions bench-kv-events bench-fleet clean
 
+# Node.js 24, which the packages bring along (docs/adr/0041-node-24-comes-with-the-packages.md).
+export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
+
 install: node_modules/.package-lock.json
 
-node_modules/.package-lock.json: package-lock.json
+node_modules/.package-lock.json: package-lock.json scripts/node/package.json
 	npm ci --no-audit --no-fund
 	@touch $@
 

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
  * A signal that fires when `signal` does, or after `limitMs`. It takes any number of listeners. `AbortSignal.any` with
- * `AbortSignal.timeout` does the same, but on Node 20 may be collected as garbage before it fires.
+ * `AbortSignal.timeout` does the same, but its timer stays until the limit, however early the work ends.
  */
 export interface Deadline {
   readonly signal: AbortSignal

@@ -8,6 +8,7 @@ import { startChild } from '../../playground/child-process.ts'
 import { packageRoot } from '../../playground/paths.ts'
 import { clusterTool } from './rig/control-plane.ts'
 import { startIstiod } from './rig/istiod.ts'
+import { nodeMount, nodeProgram } from './rig/node-program.ts'
 import { type Rig, startRig } from './rig/rig.ts'
 
 const infrastructure = 'inference-conformance-infra'
@@ -19,8 +20,8 @@ beforeAll(async () => {
   const app = '/opt/context-cache-gateway'
   rig = await startRig({
     lwepp: {
-      entrypoint: [process.execPath, `${app}/.run/cluster/test/cluster/conformance/picker.js`],
-      mounts: { [app]: packageRoot() },
+      entrypoint: [nodeProgram, `${app}/.run/cluster/test/cluster/conformance/picker.js`],
+      mounts: { ...nodeMount, [app]: packageRoot() },
     },
     'echo-basic': { entrypoint: [clusterTool('echo-basic')] },
   })

@@ -1,5 +1,6 @@
 import { packageRoot } from '../../../playground/paths.ts'
 import { shell } from './follow-page.ts'
+import { nodeMount, nodeProgram } from './node-program.ts'
 import type { Rig } from './rig.ts'
 
 /** The versions of the gateway, as its metrics name them: of this checkout, and of the other one. */
@@ -27,7 +28,7 @@ export const makeOtherVersion = async (rig: Rig): Promise<void> => {
   )
   const app = '/opt/context-cache-gateway'
   rig.images[`context-cache-gateway:${versionNames.other}`] = {
-    entrypoint: [process.execPath, `${app}/dist/src/main.js`],
-    mounts: { [app]: folder, [`${app}/node_modules`]: `${from}/node_modules` },
+    entrypoint: [nodeProgram, `${app}/dist/src/main.js`],
+    mounts: { ...nodeMount, [app]: folder, [`${app}/node_modules`]: `${from}/node_modules` },
   }
 }

@@ -6,6 +6,7 @@ import { findRedis } from '../../../playground/install/find-redis.ts'
 import { installLlamaRuntime } from '../../../playground/install/install-llama-runtime.ts'
 import { packageRoot, toolsDir } from '../../../playground/paths.ts'
 import { flags } from '../../../playground/run-command.ts'
+import { nodeMount, nodeProgram } from './node-program.ts'
 import type { Image } from './pod-process.ts'
 
 const app = '/opt/context-cache-gateway'
@@ -15,7 +16,7 @@ export const projectImages = async (): Promise<Readonly<Record<string, Image>>> 
   const runtime = await installLlamaRuntime({ env: process.env, toolsDir: toolsDir() })
   const models = join(toolsDir(), 'models')
   await mkdir(models, { recursive: true })
-  const mounts = { [app]: packageRoot() }
+  const mounts = { ...nodeMount, [app]: packageRoot() }
   const tools = { env: process.env, toolsDir: toolsDir() }
   const [redis, envoy] = await Promise.all([findRedis(tools), findEnvoy(tools)])
   return {
@@ -26,14 +27,10 @@ export const projectImages = async (): Promise<Readonly<Record<string, Image>>> 
       env: { PATH: `/opt/envoy:${process.env['PATH']}` },
     },
     'embedded-engine': {
-      entrypoint: [
-        process.execPath,
-        `${app}/dist/playground/engine/main.js`,
-        ...flags({ runtime, 'model-dir': models }),
-      ],
+      entrypoint: [nodeProgram, `${app}/dist/playground/engine/main.js`, ...flags({ runtime, 'model-dir': models })],
       mounts,
     },
-    'context-cache-gateway': { entrypoint: [process.execPath, `${app}/dist/src/main.js`], mounts },
+    'context-cache-gateway': { entrypoint: [nodeProgram, `${app}/dist/src/main.js`], mounts },
   }
 }
 
