@@ -44,7 +44,7 @@ test-memory-store: install
 	MEMORY_STORE_OPERATIONS=1000000 npm run --silent test:memory-store
 
 test-cluster: build
-	npx tsc -p test/cluster/tsconfig.json && node .run/cluster/test/cluster/install/main.js
+	node test/cluster/install/main.ts
 	npm run --silent test:cluster
 
 # Left out: what Envoy's own errors, routes and limits of envoy.yaml do, and what a gateway outside of the data path does.
@@ -58,20 +58,20 @@ test-vllm: build
 	npm run --silent test:vllm
 
 bench-ttft: build
-	npx tsc -p bench/tsconfig.json && node .run/bench/bench/ttft.js --engine $(or $(ENGINE),embedded) $(ARGS)
+	node bench/ttft.ts --engine $(or $(ENGINE),embedded) $(ARGS)
 
 bench-gateway: build
 	cd bench/go-server && go build -buildvcs=false -o ../../.run/go/ ./...
-	npx tsc -p bench/tsconfig.json && node .run/bench/bench/gateway/main.js $(ARGS)
+	node bench/gateway/main.ts $(ARGS)
 
 bench-sessions: install
-	npx tsc -p bench/tsconfig.json && node bench/sessions/copy-scripts.mjs && node --max-old-space-size=8192 --expose-gc .run/bench/bench/sessions/main.js $(ARGS)
+	node --max-old-space-size=8192 --expose-gc bench/sessions/main.ts $(ARGS)
 
 bench-fleet: build
-	npx tsc -p bench/tsconfig.json && node .run/bench/bench/fleet/main.js --engine $(or $(ENGINE),embedded) $(ARGS)
+	node bench/fleet/main.ts --engine $(or $(ENGINE),embedded) $(ARGS)
 
 bench-kv-events: install
-	npx tsc -p bench/tsconfig.json && node --expose-gc .run/bench/bench/kv-events.js
+	node --expose-gc bench/kv-events.ts
 
 clean:
 	rm -rf dist coverage .run bench/out

@@ -20,7 +20,7 @@ beforeAll(async () => {
   const app = '/opt/context-cache-gateway'
   rig = await startRig({
     lwepp: {
-      entrypoint: [nodeProgram, `${app}/.run/cluster/test/cluster/conformance/picker.js`],
+      entrypoint: [nodeProgram, `${app}/test/cluster/conformance/picker.ts`],
       mounts: { ...nodeMount, [app]: packageRoot() },
     },
     'echo-basic': { entrypoint: [clusterTool('echo-basic')] },
