@@ -1,10 +1,13 @@
 import { listOf, readOptions } from '../read-options.ts'
-import { stormNames } from './storms.ts'
 import { wayNames } from './ways.ts'
 import type { Workload } from './workload.ts'
 
 export const fleetEngineNames = ['embedded', 'llama-server', 'vllm'] as const
 export type FleetEngineName = (typeof fleetEngineNames)[number]
+
+/** What goes wrong at half time. */
+export const stormNames = ['none', 'pod-killed', 'pod-replaced', 'all-cold', 'gateway-killed', 'redis-away'] as const
+export type StormName = (typeof stormNames)[number]
 
 /** Tokens that a pod can hold of one conversation. */
 export const contextTokens = 8192

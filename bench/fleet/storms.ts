@@ -2,12 +2,9 @@ import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { say } from '../bench-process.ts'
+import type { StormName } from './fleet-options.ts'
 import type { Fleet } from './start-fleet.ts'
 import type { FleetGateway } from './start-fleet-gateway.ts'
-
-/** What goes wrong at half time. */
-export const stormNames = ['none', 'pod-killed', 'pod-replaced', 'all-cold', 'gateway-killed', 'redis-away'] as const
-export type StormName = (typeof stormNames)[number]
 
 /** What a storm can hit. */
 export interface StormTargets {

@@ -1,7 +1,8 @@
 import type { WorkKind } from './plan/admission-notation.ts'
 import { type AdmissionPlan, placeName } from './plan/plan-admission.ts'
+import type { QueuedWork, Vacancies } from './queued-work.ts'
 import type { PoolNeed } from './resources.ts'
-import { createTurnQueue, type QueuedWork, type Settlement, type Vacancies } from './turn-queue.ts'
+import { createTurnQueue, type Settlement } from './turn-queue.ts'
 
 /** Who waits with a piece of work. */
 export interface WorkClient {

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { QueuedWork } from './turn-queue.ts'
+import type { QueuedWork } from './queued-work.ts'
 
 /** Tenants whose last start is remembered. */
 const maxTenants = 10_000

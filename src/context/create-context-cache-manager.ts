@@ -25,8 +25,9 @@ import {
 } from './response-cache-handler.ts'
 import { createPlainRequests } from './route-plain.ts'
 import { containsSessionId, createSessionIdCipher, isSessionId } from './session-id.ts'
+import type { TurnParts } from './session-turn.ts'
 import { createTenants } from './tenant.ts'
-import { poolHeader, type TurnParts } from './turn.ts'
+import { poolHeader } from './turn.ts'
 import { createUseSession, type UseSettings } from './use-session.ts'
 
 export interface ContextSettings extends CreateSettings, UseSettings, EndTurnSettings, JsonLimits {

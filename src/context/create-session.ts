@@ -10,8 +10,9 @@ import { checkJsonBody, parseTtlHeader, type TtlBounds, turnIdFor } from './requ
 import { missStatus, noneStatus, presenceStatus, sessionHeaders } from './response-headers.ts'
 import { type Route, routeTurn } from './route-turn.ts'
 import { newSessionId, type SessionIdCipher, sessionKeyOf } from './session-id.ts'
+import type { TurnParts } from './session-turn.ts'
 import type { Tenants } from './tenant.ts'
-import { abandonTurn, startPlainTurn, startSessionTurn, type TurnParts } from './turn.ts'
+import { abandonTurn, startPlainTurn, startSessionTurn } from './turn.ts'
 
 export interface CreateSettings extends TtlBounds, JsonLimits {
   readonly defaultTtlSeconds: number

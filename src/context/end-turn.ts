@@ -13,7 +13,7 @@ import type { EndedTurn, TurnEnd } from './context-cache-manager.ts'
 import { type EndedTurnFacts, reportFault, type TurnOutcome } from './context-events.ts'
 import type { Pool } from './pools.ts'
 import { requestKeyOf } from './request-headers.ts'
-import type { TurnParts } from './turn.ts'
+import type { TurnParts } from './session-turn.ts'
 import { decodeTicket, type SessionTicket, type TurnTicket } from './turn-ticket.ts'
 
 export interface EndTurnParts extends Pick<TurnParts, 'pools' | 'events'> {

@@ -8,7 +8,7 @@ import { reportFault } from './context-events.ts'
 import type { DecisionTime } from './decision-time.ts'
 import type { Pool } from './pools.ts'
 import type { Route } from './route-turn.ts'
-import type { SessionTurn, TurnParts } from './turn.ts'
+import type { SessionTurn, TurnParts } from './session-turn.ts'
 
 /** Time limit of an engine's small control calls, milliseconds. */
 const controlCallsMs = 1000

@@ -3,7 +3,8 @@ import { createPrefixIndex, maxPrefixBytes } from '../routing/prefix-index.ts'
 import type { Decision, GatewayRequest, HeadersDecision, RequestScope } from './context-cache-manager.ts'
 import { checkSpliceable, namedModel, turnIdFor } from './request-headers.ts'
 import { bytesPerToken, routeTurn } from './route-turn.ts'
-import { startPlainTurn, type TurnParts } from './turn.ts'
+import type { TurnParts } from './session-turn.ts'
+import { startPlainTurn } from './turn.ts'
 
 /** Blocks of prompts whose pods are remembered, some 150 bytes each. */
 const maxPrefixBlocks = 100_000

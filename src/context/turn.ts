@@ -1,39 +1,13 @@
-import type { Admission } from '../admission/admission.ts'
 import type { EngineFields, KvPresence } from '../kvcache/kv-connector.ts'
-import type { SessionKey, StoredKv, TenantKey } from '../sessions/session-record.ts'
-import type { SessionStore, TurnExpiry } from '../sessions/session-store.ts'
+import type { SessionKey, TenantKey } from '../sessions/session-record.ts'
 import { admitTurn, RequestCancelledError } from './admit-turn.ts'
 import type { ForwardDecision, RequestScope } from './context-cache-manager.ts'
-import { type ContextEvents, reportFault } from './context-events.ts'
-import type { Pool, Pools } from './pools.ts'
+import { reportFault } from './context-events.ts'
+import type { Pool } from './pools.ts'
 import { loadBudgetMs, prepareKv } from './prepare-kv.ts'
 import type { Route } from './route-turn.ts'
+import type { SessionTurn, TurnParts } from './session-turn.ts'
 import { defaultPool, type TurnTicket } from './turn-ticket.ts'
-
-/** What the start of a turn uses. */
-export interface TurnParts {
-  readonly store: SessionStore
-  readonly pools: Pools
-  readonly events: ContextEvents
-  readonly admission: Admission
-}
-
-/** A turn of a session, routed and with a lease in the session store. */
-export interface SessionTurn {
-  readonly turnId: string
-  readonly route: Route
-  readonly tenant: TenantKey
-  readonly session: {
-    readonly key: SessionKey
-    readonly model: string
-    readonly kv?: StoredKv | undefined
-    readonly kvStatus?: string | undefined
-    readonly createdAtMs?: number | undefined
-  }
-  readonly expiry: TurnExpiry
-  /** An expired session starts again: KV of its earlier life is not used. Default: false. */
-  readonly restarted?: boolean
-}
 
 /**
  * Waits for room and resources, brings the session's KV into the pod within the budget, and makes the forward decision,

@@ -10,8 +10,9 @@ import { type CacheHit, cachedResponse } from './response-cache-handler.ts'
 import { type MissReason, missStatus, noneStatus, presenceStatus, sessionHeaders } from './response-headers.ts'
 import { routeTurn } from './route-turn.ts'
 import { sessionKeyOf } from './session-id.ts'
+import type { TurnParts } from './session-turn.ts'
 import type { Tenants } from './tenant.ts'
-import { abandonTurn, startPlainTurn, startSessionTurn, type TurnParts } from './turn.ts'
+import { abandonTurn, startPlainTurn, startSessionTurn } from './turn.ts'
 
 export interface UseSettings extends TtlBounds {
   readonly leaseMs: number

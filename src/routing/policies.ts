@@ -2,7 +2,8 @@ import { type CostEstimate, createCostModel } from './cost-model.ts'
 import { leastLoaded, lowest, type Pods, podLoad, type RandomSource, randomPod } from './pod.ts'
 import { createPredictedTtftPolicy } from './predicted-ttft.ts'
 import { type PickPod, type RoutingPolicy, residentTokensIn } from './router.ts'
-import { createSessionAffinityPolicy, loadLimit, type Stickiness } from './session-affinity.ts'
+import { createSessionAffinityPolicy } from './session-affinity.ts'
+import { loadLimit, type Stickiness } from './stickiness.ts'
 
 /** Every policy by its name in the configuration and in the `routing-strategy` header. */
 export const policyNames = [

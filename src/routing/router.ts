@@ -1,6 +1,6 @@
 import { leastLoaded, type PodAddress, type PodSource, type PodState, type Pods, podLoad } from './pod.ts'
 import { serviceOf } from './served-models.ts'
-import { loadLimit, type Stickiness } from './session-affinity.ts'
+import { loadLimit, type Stickiness } from './stickiness.ts'
 
 /** Routing input for a turn. */
 export interface RoutingInput {

@@ -1,20 +1,7 @@
 import { createHash } from 'node:crypto'
 import { leastLoaded, type PodState, type Pods, podLoad, type RandomSource, randomPod } from './pod.ts'
 import type { PickPod } from './router.ts'
-
-/**
- * When a session stays with its pod. A pod is overloaded when its load exceeds `factor` times the least load of any pod
- * plus `margin`; a turn then goes to another pod, although its KV has to be loaded there.
- */
-export interface Stickiness {
-  /** At least 1. */
-  readonly factor: number
-  /** Requests, at least 0. */
-  readonly margin: number
-}
-
-/** The load above which a pod is overloaded; `least` is a pod of the least load. */
-export const loadLimit = ({ factor, margin }: Stickiness, least: PodState): number => factor * podLoad(least) + margin
+import { loadLimit, type Stickiness } from './stickiness.ts'
 
 /**
  * `session-affinity`: the session's last pod; else the first pod in the affinity key's rendezvous order; else the least

@@ -29,8 +29,8 @@ export interface MemorySession extends Due<MemorySession> {
   /** When a turn last began or ended. */
   usedMs: number
   /** In the order by memory, and in the order by stored KV. */
-  place: Place | undefined
-  kvPlace: Place | undefined
+  place: Place<MemorySession> | undefined
+  kvPlace: Place<MemorySession> | undefined
 }
 
 /** What stays of a session that has ended; a deleted one keeps no texts. */

@@ -40,8 +40,8 @@ export class SessionTable {
   readonly #tombstones: LRUCache<SessionKey, Tombstone>
   readonly #retryKeys: LRUCache<string, Remembered>
   readonly #deadlines = new DeadlineQueue<MemorySession>()
-  readonly #order = new IdleOrder()
-  readonly #kvOrder = new IdleOrder()
+  readonly #order = new IdleOrder<MemorySession>()
+  readonly #kvOrder = new IdleOrder<MemorySession>()
   readonly #tenants = new TenantLists()
   readonly #artefactOwners = new ShardedMap<string, SessionKey>()
   readonly #options: SessionTableOptions

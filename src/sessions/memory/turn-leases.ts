@@ -1,5 +1,4 @@
 import { maxLeases } from '../limits.ts'
-import type { MemorySession } from './memory-session.ts'
 
 /** A running turn's lease of its session. A session nearly always has none or one, so they are in a list. */
 export interface TurnLease {
@@ -38,10 +37,17 @@ export const heldUntilMs = (leases: readonly TurnLease[]): number =>
 const endsFirst = (leases: readonly TurnLease[]): number =>
   leases.reduce((first, { untilMs }, at) => (untilMs < (leases[first]?.untilMs ?? 0) ? at : first), 0)
 
+/** What a session's expiry depends on. */
+interface Expiring {
+  readonly state: 'creating' | 'active'
+  readonly expiresAtMs: number
+  readonly leases: readonly TurnLease[]
+}
+
 /** When a session is due to expire. In state *creating* it lives as long as its turn's lease. */
-export const dueMsOf = (session: MemorySession): number =>
+export const dueMsOf = (session: Expiring): number =>
   session.state === 'creating' ? heldUntilMs(session.leases) : session.expiresAtMs
 
 /** A session expires at the earliest when no turn holds it. */
-export const hasExpired = (session: MemorySession, nowMs: number): boolean =>
+export const hasExpired = (session: Expiring, nowMs: number): boolean =>
   dueMsOf(session) <= nowMs && heldUntilMs(session.leases) <= nowMs

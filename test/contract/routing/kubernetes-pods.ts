@@ -9,7 +9,7 @@ import {
 import type { PodSource } from '../../../src/routing/pod.ts'
 import { eventually } from '../../support/eventually.ts'
 import type { KubernetesObject } from '../../support/fake-api-server.ts'
-import { type FakeEngine, startFakeEngine } from '../../unit/routing/fake-engine.ts'
+import { type FakeEngine, startFakeEngine } from '../../support/fake-engine.ts'
 
 export const paths = {
   pods: '/api/v1/namespaces/default/pods',

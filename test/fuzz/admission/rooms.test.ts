@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { createTurnQueue, type QueuedWork, type Settlement } from '../../../src/admission/turn-queue.ts'
+import type { QueuedWork } from '../../../src/admission/queued-work.ts'
+import { createTurnQueue, type Settlement } from '../../../src/admission/turn-queue.ts'
 
 const pods = ['a:1', 'b:1', 'c:1'] as const
 const slotsPerPod = 2

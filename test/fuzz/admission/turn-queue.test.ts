@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { createTurnQueue, type QueuedWork, type Settlement } from '../../../src/admission/turn-queue.ts'
+import type { QueuedWork } from '../../../src/admission/queued-work.ts'
+import { createTurnQueue, type Settlement } from '../../../src/admission/turn-queue.ts'
 
 const capacities: Readonly<Record<string, number>> = { R: 4, S: 2, T: 1 }
 const leaseMs = 100

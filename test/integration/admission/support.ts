@@ -1,6 +1,7 @@
 import { call, type HttpResponse } from '../support/client.ts'
 import { metric } from '../support/metrics.ts'
-import type { PodReply, RecordedRequest, ScriptedPod } from '../support/scripted-pod.ts'
+import type { PodReply, RecordedRequest } from '../support/pod-script.ts'
+import type { ScriptedPod } from '../support/scripted-pod.ts'
 import { engineResponse } from '../support/scripted-responses.ts'
 import type { Stack } from '../support/stack.ts'
 

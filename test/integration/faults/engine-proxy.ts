@@ -1,7 +1,8 @@
 import { request as httpRequest } from 'node:http'
 import { startEngine } from '../../../playground/start-engine.ts'
 import { createLatch } from '../../support/latch.ts'
-import { type PodReply, type RecordedRequest, type ScriptedPod, startScriptedPod } from '../support/scripted-pod.ts'
+import type { PodReply, RecordedRequest } from '../support/pod-script.ts'
+import { type ScriptedPod, startScriptedPod } from '../support/scripted-pod.ts'
 import type { StackPod } from '../support/stack.ts'
 
 /** What happens to a request caught on its way to the engine. `passOn` hands it over, until its answer has ended. */

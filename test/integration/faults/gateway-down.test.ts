@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from '@jest/globals'
 import { eventually } from '../../support/eventually.ts'
 import { call, type HttpResponse, openai, post } from '../support/client.ts'
 import { envoyStat } from '../support/metrics.ts'
-import type { PodReply } from '../support/scripted-pod.ts'
+import type { PodReply } from '../support/pod-script.ts'
 import {
   engineResponse,
   type InferencePath,

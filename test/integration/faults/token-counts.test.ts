@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { describe, expect, test } from '@jest/globals'
 import { eventually } from '../../support/eventually.ts'
-import type { PodScript } from '../support/scripted-pod.ts'
+import type { PodScript } from '../support/pod-script.ts'
 import {
   engineResponse,
   event,

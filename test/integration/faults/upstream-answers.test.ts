@@ -2,7 +2,7 @@ import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { eventually } from '../../support/eventually.ts'
 import { post } from '../support/client.ts'
 import { metric } from '../support/metrics.ts'
-import type { PodReply, PodScript } from '../support/scripted-pod.ts'
+import type { PodReply, PodScript } from '../support/pod-script.ts'
 import {
   event,
   type InferencePath,

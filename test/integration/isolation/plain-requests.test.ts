@@ -11,7 +11,8 @@ import {
   wellFramed,
 } from '../requests/support.ts'
 import { call, model } from '../support/client.ts'
-import { createScriptedPod, type PodReply, type RecordedRequest } from '../support/scripted-pod.ts'
+import type { PodReply, RecordedRequest } from '../support/pod-script.ts'
+import { createScriptedPod } from '../support/scripted-pod.ts'
 import { unknownId } from '../support/sessions.ts'
 import { wiring } from '../support/stack.ts'
 import { useStack } from '../support/use-stack.ts'

@@ -1,5 +1,5 @@
 import { call, type HttpResponse } from '../support/client.ts'
-import type { PodScript } from '../support/scripted-pod.ts'
+import type { PodScript } from '../support/pod-script.ts'
 import { event } from '../support/scripted-responses.ts'
 import type { Stack } from '../support/stack.ts'
 

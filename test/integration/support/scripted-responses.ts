@@ -1,4 +1,4 @@
-import type { PodScript, RecordedRequest } from './scripted-pod.ts'
+import type { PodScript, RecordedRequest } from './pod-script.ts'
 
 /** The three inference APIs, by their paths. */
 export const inferencePaths = ['/v1/completions', '/v1/chat/completions', '/v1/responses'] as const

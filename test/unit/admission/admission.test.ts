@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import type { Admission, LoadWork, TurnWork } from '../../../src/admission/admission.ts'
 import type { AdmissionSettings } from '../../../src/admission/plan/plan-admission.ts'
-import { admissionBy, planOf } from './planned-admission.ts'
+import { admissionBy, planOf } from '../../support/planned-admission.ts'
 
 const [podA, podB] = ['10.0.0.1:8000', '10.0.0.2:8000']
 

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import type { AdmissionPlan, AdmissionSettings, ResourceNeed } from '../../../src/admission/plan/plan-admission.ts'
-import { outcomeOf, planOf } from './planned-admission.ts'
+import { outcomeOf, planOf } from '../../support/planned-admission.ts'
 
 const pods = ['10.0.0.1:8000', '10.0.0.2:8000']
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import { createTurnQueue, type QueuedWork, type Settlement } from '../../../src/admission/turn-queue.ts'
+import type { QueuedWork } from '../../../src/admission/queued-work.ts'
+import { createTurnQueue, type Settlement } from '../../../src/admission/turn-queue.ts'
 
 const [podA, podB] = ['10.0.0.1:8000', '10.0.0.2:8000']
 

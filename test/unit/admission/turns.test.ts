@@ -7,7 +7,7 @@ import { type ContextGateway, createContextGateway, podA, podB, promptBody } fro
 import { forwarded, rejection, ticketOf } from '../../support/decisions.ts'
 import { eventually } from '../../support/eventually.ts'
 import { gatewayRequest, watchedScope } from '../../support/gateway-request.ts'
-import { admissionBy, planOf } from './planned-admission.ts'
+import { admissionBy, planOf } from '../../support/planned-admission.ts'
 
 const setUp = (
   requirements: readonly string[],

@@ -13,8 +13,8 @@ import { forwarded, ticketOf } from '../../support/decisions.ts'
 import { eventually } from '../../support/eventually.ts'
 import { watchedScope } from '../../support/gateway-request.ts'
 import { createLatch } from '../../support/latch.ts'
+import { admissionBy, planOf } from '../../support/planned-admission.ts'
 import { wholeAnswer } from '../../support/turn-end.ts'
-import { admissionBy, planOf } from '../admission/planned-admission.ts'
 
 const createBench = () => {
   const admission = admissionBy(planOf({ requirements: ['prefill=R1:1'], resources: ['R1:2'] }, [podA]))

@@ -8,7 +8,7 @@ import type { PodChange } from '../../../src/routing/pod-monitor.ts'
 import { paths, podOf, poolOf, writeKubeconfig } from '../../contract/routing/kubernetes-pods.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type ApiBehaviour, type FakeApiServer, startFakeApiServer } from '../../support/fake-api-server.ts'
-import { type FakeEngine, startFakeEngine } from './fake-engine.ts'
+import { type FakeEngine, startFakeEngine } from '../../support/fake-engine.ts'
 
 let folder: string
 let api: FakeApiServer

@@ -1,7 +1,7 @@
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { createPodProbe, type PodProbe, type ProbeResult } from '../../../src/routing/pod-probe.ts'
-import { type Behaviour, type FakeEngine, startFakeEngine } from './fake-engine.ts'
+import { type Behaviour, type FakeEngine, startFakeEngine } from '../../support/fake-engine.ts'
 
 const idle = { running: 0, waiting: 0, kvUsage: 0 }
 const oneRuns = 'vllm:num_requests_running 1\n'

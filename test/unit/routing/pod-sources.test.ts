@@ -5,7 +5,7 @@ import type { PodSource } from '../../../src/routing/pod.ts'
 import type { PodChange } from '../../../src/routing/pod-monitor.ts'
 import { createStaticPodSource } from '../../../src/routing/static-pod-source.ts'
 import { eventually } from '../../support/eventually.ts'
-import { type FakeEngine, startFakeEngine } from './fake-engine.ts'
+import { type FakeEngine, startFakeEngine } from '../../support/fake-engine.ts'
 
 let engine: FakeEngine
 let changes: PodChange[]

@@ -1,9 +1,5 @@
-import { type Admission, createAdmission } from '../../../src/admission/admission.ts'
-import {
-  type AdmissionPlan,
-  type AdmissionSettings,
-  planAdmission,
-} from '../../../src/admission/plan/plan-admission.ts'
+import { type Admission, createAdmission } from '../../src/admission/admission.ts'
+import { type AdmissionPlan, type AdmissionSettings, planAdmission } from '../../src/admission/plan/plan-admission.ts'
 
 const noSettings = {
   requirements: [],

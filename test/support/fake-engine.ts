@@ -1,6 +1,6 @@
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { closeAtOnce } from '../../support/local-server.ts'
+import { closeAtOnce } from './local-server.ts'
 
 /** How an engine answers one path: a status with a body, or not at all. */
 export type Behaviour = { readonly status: number; readonly body?: string } | 'silent'
