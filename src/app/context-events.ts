@@ -1,4 +1,4 @@
-import type { ContextEvents, EndedTurnFacts, TurnOutcome } from '../context/context-events.ts'
+import type { ContextEvents, EndedTurnFacts, JudgedEngines, TurnOutcome } from '../context/context-events.ts'
 import type { KvPresence } from '../kvcache/kv-connector.ts'
 import type { KvMissReason } from '../kvcache/reasons.ts'
 import type { TokenUsage } from '../openai/usage.ts'
@@ -6,6 +6,7 @@ import { digestOf } from '../sessions/session-record.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import type { LabelValue } from '../telemetry/metric-definitions.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import type { Warnings } from '../telemetry/warnings.ts'
 
 type LoadResult = LabelValue<'kv_load_duration_seconds', 'result'>
 
@@ -16,6 +17,7 @@ const missResults: Readonly<Record<KvMissReason, LoadResult>> = {
   kv_missing: 'missing',
   kv_incompatible: 'incompatible',
   load_too_slow: 'not_worthwhile',
+  engine_reuses_nothing: 'not_reused',
   load_timeout: 'timed_out',
   load_failed: 'failed',
   kv_store_unavailable: 'unavailable',
@@ -29,11 +31,11 @@ const loadResultOf = (presence: KvPresence): LoadResult => {
   return presence.loadMs === undefined ? 'on_demand' : 'loaded'
 }
 
-/** Records events of the context module as metrics and log lines. `onStoreFault`: what the session store failed at. */
+/** Records events of the context module as metrics, log lines and warnings. */
 export const createContextEvents = (
   metrics: Metrics,
   log: Logger,
-  onStoreFault: ContextEvents['storeFault'],
+  parts: { readonly onStoreFault: ContextEvents['storeFault']; readonly warnings: Pick<Warnings, 'raise' | 'clear'> },
 ): ContextEvents => ({
   requestDecided: (route, outcome) => metrics.add('requests_total', { route, outcome }),
   routed: (policy, pod) => metrics.add('routing_decisions_total', { policy, pod }),
@@ -79,12 +81,22 @@ export const createContextEvents = (
       case 'no_slot':
       case 'kv_folder_foreign':
         return
+      case 'engine_reuses_nothing':
+        metrics.addDegraded(reason)
+        return
     }
   },
   turnEnded: (outcome, usage, turn) => {
     countTurn(metrics, outcome, usage, turn)
     const { session, model: _, ...facts } = turn
     log.debug('turn', { session: session && digestOf(session), outcome, ...facts, ...usage })
+  },
+  hitNotReused: ({ pool, model = 'other', source }) => metrics.add('hits_not_reused_total', { pool, model, source }),
+  reuseChanged: (engines, isReused) => {
+    const { pool, model = 'other', source } = engines
+    const subject = `${pool} ${model} ${source}`
+    if (isReused) parts.warnings.clear('engine_reuses_nothing', subject)
+    else parts.warnings.raise('engine_reuses_nothing', subject, reusesNothing(engines))
   },
   offloaded: (outcome, milliseconds, pool) => {
     const isFault = outcome.kind === 'none' && outcome.cause !== undefined
@@ -102,9 +114,22 @@ export const createContextEvents = (
   removalForeign: (attempt) => {
     if (attempt === 1) log.warn('KV of another connector stays until a gateway runs that connector again')
   },
-  storeFault: onStoreFault,
+  storeFault: parts.onStoreFault,
   fault: (where, error) => log.error('unexpected fault', { where, err: error }),
 })
+
+const reusesNothing = ({ pool, model, source, pod }: Parameters<ContextEvents['reuseChanged']>[0]): string => {
+  const [where, cause] = reuseFaults[source]
+  return `The engines of the pool ${pool} reuse nothing of KV ${where}, the last time ${pod} with the model ${model ?? 'other'}, so that x-context-cache calls such turns misses: look for ${cause}, and for clients that change the beginning of their prompts`
+}
+
+const reuseFaults = {
+  kept: ['that they hold', 'llama-server with a model that has a sliding window or recurrent layers'],
+  loaded: [
+    'that is loaded into them',
+    'llama-server with a model that has a sliding window or recurrent layers, for LMCache servers whose hashes or versions differ',
+  ],
+} as const satisfies Record<JudgedEngines['source'], readonly [string, string]>
 
 const countTurn = (
   metrics: Metrics,
@@ -118,10 +143,10 @@ const countTurn = (
     metrics.observe('ttft_seconds', { cache, model }, ttfbMs)
   if (usage === undefined) return
   metrics.add('prompt_tokens_total', { model }, usage.promptTokens)
-  metrics.add('cached_tokens_total', { model }, usage.cachedTokens)
+  metrics.add('cached_tokens_total', { model }, usage.cachedTokens ?? 0)
   metrics.add('output_tokens_total', { model }, usage.outputTokens)
   if (session === undefined) return
-  const { promptTokens, cachedTokens } = usage
+  const { promptTokens, cachedTokens = 0 } = usage
   metrics.add('session_prompt_tokens_total', { pool, source: 'cached' }, cachedTokens)
   metrics.add('session_prompt_tokens_total', { pool, source: 'computed' }, Math.max(0, promptTokens - cachedTokens))
 }

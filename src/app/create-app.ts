@@ -36,7 +36,7 @@ export const createApp = async (
   const log = limitRepeats(parts.log)
   const warnings = createWarnings(parts.log)
   const { store, forPool, onFault } = await createStores(config, { log, metrics, warnings })
-  const events = createContextEvents(metrics, log, onFault)
+  const events = createContextEvents(metrics, log, { onStoreFault: onFault, warnings })
   const pods = () => pools.flatMap((pool) => pool.pods())
   const admission = createConfiguredAdmission(config, { pods, metrics, log })
   const roomAt = (pod: string): void => admission.roomAt(pod)

@@ -52,6 +52,16 @@ export interface EndedTurnFacts {
   readonly offloadMs?: number | undefined
 }
 
+/** Engines whose hits are judged together. */
+export interface JudgedEngines {
+  /** Name of the pool. */
+  readonly pool: string
+  /** Undefined: no engine lists it, as where one answers any name. All of these are judged together. */
+  readonly model: string | undefined
+  /** An engine may reuse what it kept by itself, and nothing of what is loaded into it. */
+  readonly source: 'kept' | 'loaded'
+}
+
 /** Events of the context module, for metrics and the log. None holds a prompt, a credential or a raw session id. */
 export interface ContextEvents {
   requestDecided(route: RequestRoute, outcome: RequestOutcome): void
@@ -65,6 +75,10 @@ export interface ContextEvents {
   prepared(presence: KvPresence, milliseconds: number, pool: string): void
   /** Called once for each turn, last. */
   turnEnded(outcome: TurnOutcome, usage: TokenUsage | undefined, turn: EndedTurnFacts): void
+  /** A turn's engine reused almost nothing of a hit, although the prompt was no shorter. */
+  hitNotReused(engines: JudgedEngines): void
+  /** From now on hits are called misses, or no longer. `pod`: that of the turn that showed it. */
+  reuseChanged(engines: JudgedEngines & { readonly pod: string }, isReused: boolean): void
   offloaded(outcome: FinishOutcome, milliseconds: number, pool: string): void
   /** Stored KV of sessions was dropped because no pod can load it. */
   kvUseless(count: number): void

@@ -14,6 +14,7 @@ import type {
 import type { RequestOutcome, RequestRoute } from './context-events.ts'
 import { type CreateSettings, createCreateSession } from './create-session.ts'
 import { createActiveTurns, type EndTurnParts, type EndTurnSettings } from './end-turn.ts'
+import { createHitCheck } from './hit-check.ts'
 import { createManageSessions } from './manage-sessions.ts'
 import { createReaper, type ReaperSettings } from './reaper.ts'
 import { namedModel } from './request-headers.ts'
@@ -40,8 +41,8 @@ export interface ContextSettings extends CreateSettings, UseSettings, EndTurnSet
   readonly reaper: ReaperSettings
 }
 
-export type ContextParts = TurnParts &
-  Omit<EndTurnParts, 'triggerSweep'> & {
+export type ContextParts = Omit<TurnParts, 'hitCheck'> &
+  Omit<EndTurnParts, 'triggerSweep' | 'hitCheck'> & {
     /** Undefined: the response cache is off. */
     readonly responseCache?: ResponseCacheParts | undefined
     /** A clock that never goes back, milliseconds. */
@@ -49,8 +50,9 @@ export type ContextParts = TurnParts &
   }
 
 /** The context module of a gateway process: dispatches requests to their handlers, and turns errors into decisions. */
-export const createContextCacheManager = (parts: ContextParts, settings: ContextSettings) => {
-  const { events } = parts
+export const createContextCacheManager = (given: ContextParts, settings: ContextSettings) => {
+  const { events } = given
+  const parts = { ...given, hitCheck: createHitCheck(events) }
   const tenants = createTenants(settings)
   const sessionIds = createSessionIdCipher(settings.secret)
   const reaper = createReaper({ ...parts, queue: parts.store }, settings.reaper)

@@ -11,12 +11,12 @@ import type { SessionRecord } from '../sessions/session-record.ts'
 import { type CompleteOutcome, type SessionStore, StoreUnavailableError } from '../sessions/session-store.ts'
 import type { EndedTurn, TurnEnd } from './context-cache-manager.ts'
 import { type EndedTurnFacts, reportFault, type TurnOutcome } from './context-events.ts'
-import type { Pool } from './pools.ts'
+import { listedModel, type Pool } from './pools.ts'
 import { requestKeyOf } from './request-headers.ts'
 import type { TurnParts } from './session-turn.ts'
 import { decodeTicket, type SessionTicket, type TurnTicket } from './turn-ticket.ts'
 
-export interface EndTurnParts extends Pick<TurnParts, 'pools' | 'events'> {
+export interface EndTurnParts extends Pick<TurnParts, 'pools' | 'events' | 'hitCheck'> {
   readonly store: SessionStore & RemovalQueue
   /** Receives what a turn held. */
   readonly admission: Pick<Admission, 'release'>
@@ -164,7 +164,9 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings, stopping:
     return store.complete({ key, tenant, turnId: ticket.turnId, pod, usage: tokens, expiry })
   }
 
-  const endCompleted = async ({ ticket, pool, seen }: EndingTurn, { servedBy, usage }: TurnEnd): Promise<void> => {
+  const endCompleted = async ({ ticket, pool, seen }: EndingTurn, turn: TurnEnd): Promise<void> => {
+    judgeHit(parts, { ticket, pool }, turn)
+    const { servedBy, usage } = turn
     const pod = servedBy ?? ticket.pod
     const { key, claim } = ticket.session
     seen.outcome = 'completed'
@@ -278,11 +280,23 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings, stopping:
 const factsOf = (ticket: TurnTicket, turn: Partial<TurnEnd>, pool: Pool | undefined): EndedTurnFacts => {
   const { session, cacheStatus, preparedMs, waitedMs } = ticket
   const { status = 0, ttfbMs, isStream } = turn
-  const named = session?.model ?? ticket.model
-  const model = named !== undefined && pool?.serves(named) === 'listed' ? named : undefined
+  const model = listedModel(pool, session?.model ?? ticket.model)
   const pod = turn.servedBy ?? ticket.pod
   const times = { preparedMs, waitedMs, ttfbMs }
   return { pool: ticket.pool, pod, session: session?.key, model, status, cacheStatus, ...times, isStream }
+}
+
+/** Compares what the turn was promised with what its engine reused. A retry at another pod was promised nothing. */
+const judgeHit = (
+  { hitCheck }: Pick<EndTurnParts, 'hitCheck'>,
+  { ticket, pool }: Pick<EndingTurn, 'ticket' | 'pool'>,
+  { servedBy, usage }: TurnEnd,
+): void => {
+  const { pod, session } = ticket
+  const { key, tenant, promised } = session
+  if (promised === undefined || usage === undefined || servedBy !== pod) return
+  const engines = { pool: ticket.pool, model: listedModel(pool, session.model), source: promised.source }
+  hitCheck.turnEnded(engines, { pod, session: key, tenant, promised, usage })
 }
 
 const isSuccess = (status: number): boolean => status >= 200 && status < 300
@@ -310,6 +324,6 @@ const predictionEndOf = ({ status, usage, ttfbMs, clientDisconnected, isStream }
   how: clientDisconnected || ttfbMs === undefined ? 'abandoned' : 'done',
   response:
     status === 200 && isStream !== false && usage !== undefined && ttfbMs !== undefined
-      ? { computedTokens: usage.promptTokens - usage.cachedTokens, ttfbMs }
+      ? { computedTokens: usage.promptTokens - (usage.cachedTokens ?? 0), ttfbMs }
       : undefined,
 })

@@ -22,6 +22,10 @@ export interface Pool {
   readonly maxLoadMs: number
 }
 
+/** The model's name where an engine lists it. A client may have made up any other, which is for no log or metric. */
+export const listedModel = (pool: Pool | undefined, model: string | undefined): string | undefined =>
+  model !== undefined && pool?.serves(model) === 'listed' ? model : undefined
+
 export type Pools = ReturnType<typeof createPools>
 
 /** All pools of the gateway. Most have one, which then serves every turn. */

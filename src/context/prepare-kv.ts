@@ -6,7 +6,8 @@ import { worthwhileLoadMs } from '../routing/cost-model.ts'
 import { type Attempt, RequestCancelledError } from './admit-turn.ts'
 import { reportFault } from './context-events.ts'
 import type { DecisionTime } from './decision-time.ts'
-import type { Pool } from './pools.ts'
+import { type PromisedKv, promisedBy } from './hit-check.ts'
+import { listedModel, type Pool } from './pools.ts'
 import type { Route } from './route-turn.ts'
 import type { SessionTurn, TurnParts } from './session-turn.ts'
 
@@ -27,7 +28,7 @@ export const loadBudgetMs = (
   return Math.min(Math.max(backlogMs + recomputeMs, controlCallsMs), maxLoadMs)
 }
 
-/** The share of loads that seem too slow and are tried: what was learnt in a slow hour may hold no more. */
+/** The share of loads that seem to be worth nothing and are tried: what was learnt in a bad hour may hold no more. */
 const triedShare = 0.02
 
 interface Limits {
@@ -80,6 +81,8 @@ const lazyBudget = (
 export interface PreparedSessionTurn extends PreparedTurn {
   readonly route: Route
   readonly preparedMs: number
+  /** What the engine is expected to reuse, also where it has failed to, so that nothing is promised. Default: nothing. */
+  readonly promised: PromisedKv | undefined
 }
 
 /**
@@ -108,12 +111,16 @@ export const prepareKv = async (
     isLong: !predictor.expect(input, pod).isShort,
   }
   const predicted = { turnId, pod, model }
+  const isReused = (source: PromisedKv['source']): boolean =>
+    parts.hitCheck.isReused({ pool: route.pool.name, model: listedModel(route.pool, model), source })
   const startedMs = performance.now()
   // Counted before the load, so that routing sees turns that are still loading.
   pods.turnStarted(pod, turnId)
   predictor.routed(predicted, input)
   const waitMs = limits.budgetMs / 2
-  const budget = lazyBudget(limits, (client) => refuseLoad({ ...parts, costs }, kvTurn, { waitMs, client }))
+  const refuse = (client: PrepareBudget) =>
+    refuseLoad({ ...parts, costs }, kvTurn, { waitMs, client, isReused: isReused('loaded') })
+  const budget = lazyBudget(limits, refuse)
   let prepared: PreparedTurn
   try {
     prepared = await route.pool.kv.prepare(kvTurn, budget)
@@ -121,8 +128,13 @@ export const prepareKv = async (
     budget.end()
     parts.admission.release('load', turnId)
   }
-  const { presence, claim } = prepared
-  predictor.loadEnded(predicted, loadedOf(presence, kv))
+  const { claim } = prepared
+  predictor.loadEnded(predicted, loadedOf(prepared.presence, kv))
+  const promised = promisedBy(prepared.presence)
+  const presence: KvPresence =
+    promised === undefined || isReused(promised.source)
+      ? prepared.presence
+      : { kind: 'miss', reason: 'engine_reuses_nothing' }
   const hasRoom = presence.kind === 'hit' || presence.reason !== 'no_slot'
   const withdraw = async (): Promise<void> => {
     pods.turnEnded(pod, turnId)
@@ -144,7 +156,7 @@ export const prepareKv = async (
       const drop = parts.store.dropArtefacts({ artefactIds: [kv.artefactId], reason: 'kv_missing' })
       drop.catch((error: unknown) => reportFault(parts.events, 'drop_kv', error))
     }
-    return { ...prepared, route, preparedMs }
+    return { ...prepared, presence, promised, route, preparedMs }
   }
   return { hasRoom, accept, withdraw }
 }
@@ -153,8 +165,10 @@ export const prepareKv = async (
 const refuseLoad = async (
   { admission, costs }: Pick<TurnParts, 'admission'> & Pick<Pool, 'costs'>,
   { turnId, pod, model, stored }: KvSessionTurn,
-  { waitMs, client }: { readonly waitMs: number; readonly client: PrepareBudget },
+  limits: { readonly waitMs: number; readonly client: PrepareBudget; readonly isReused: boolean },
 ): Promise<KvMissReason | undefined> => {
+  const { waitMs, client, isReused } = limits
+  if (!isReused && Math.random() >= triedShare) return 'engine_reuses_nothing'
   const loadMs = stored && worthwhileLoadMs(costs, { model, stored, residentTokens: 0 })
   if (loadMs === undefined && Math.random() >= triedShare) return 'load_too_slow'
   // A connector that comes here late has been given up, and would hold what nobody releases.

@@ -27,6 +27,7 @@ export const missReasons = [
   'kv_missing',
   'kv_incompatible',
   'load_too_slow',
+  'engine_reuses_nothing',
   'load_timeout',
   'load_failed',
   'kv_store_unavailable',

@@ -2,6 +2,7 @@ import type { Admission } from '../admission/admission.ts'
 import type { SessionKey, StoredKv, TenantKey } from '../sessions/session-record.ts'
 import type { SessionStore, TurnExpiry } from '../sessions/session-store.ts'
 import type { ContextEvents } from './context-events.ts'
+import type { HitCheck } from './hit-check.ts'
 import type { Pools } from './pools.ts'
 import type { Route } from './route-turn.ts'
 
@@ -11,6 +12,7 @@ export interface TurnParts {
   readonly pools: Pools
   readonly events: ContextEvents
   readonly admission: Admission
+  readonly hitCheck: HitCheck
 }
 
 /** A turn of a session, routed and with a lease in the session store. */

@@ -40,6 +40,8 @@ const sessionSchema = z.object({
   ]),
   /** The connector's claim; undefined when nothing was attached. */
   claim: z.string().optional(),
+  /** What the chosen pod holds of the session; undefined: nothing, as far as is known. */
+  promised: z.object({ tokens: z.number(), source: z.enum(['kept', 'loaded']) }).optional(),
 })
 
 /** Session of a ticket. */

@@ -31,7 +31,7 @@ export const startSessionTurn = async (
   const prepared = await admitTurn(parts, asked, scope, (route, decision) =>
     prepareKv(parts, { ...turn, route }, { budgetMs: budgetMsAt(route), decision }),
   )
-  const { route, presence, fields, claim, preparedMs } = prepared
+  const { route, presence, promised, fields, claim, preparedMs } = prepared
   const { key, model } = session
   return {
     presence,
@@ -41,7 +41,7 @@ export const startSessionTurn = async (
       pod: route.pod,
       preparedMs: Math.round(preparedMs),
       waitedMs: Math.round(performance.now() - startedMs - preparedMs),
-      session: { key, tenant, model, expiry: turn.expiry, claim },
+      session: { key, tenant, model, expiry: turn.expiry, claim, promised },
     }),
   }
 }

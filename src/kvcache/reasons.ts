@@ -10,6 +10,8 @@ export type KvMissReason =
   /** Another connector, build or model stored it. It stays for pods that can load it. */
   | 'kv_incompatible'
   | 'load_too_slow'
+  /** Engines reused nothing of what was loaded into them lately. */
+  | 'engine_reuses_nothing'
   | 'load_timeout'
   | 'load_failed'
   /** The store of KV did not answer several times, and was not asked. */

@@ -2,8 +2,8 @@
 export interface TokenUsage {
   readonly promptTokens: number
   readonly outputTokens: number
-  /** Prompt tokens that the engine read from its cache. */
-  readonly cachedTokens: number
+  /** Prompt tokens that the engine read from its cache. Default: it does not tell. */
+  readonly cachedTokens?: number
 }
 
 type Members = Readonly<Record<string, unknown>>
@@ -16,7 +16,7 @@ export const readUsage = (value: unknown): TokenUsage | undefined => {
   const details = membersOf(usage['input_tokens_details'] ?? usage['prompt_tokens_details'])
   const cachedTokens = count(details['cached_tokens'] ?? usage['cached_tokens'])
   if (promptTokens === undefined && outputTokens === undefined && cachedTokens === undefined) return undefined
-  return { promptTokens: promptTokens ?? 0, outputTokens: outputTokens ?? 0, cachedTokens: cachedTokens ?? 0 }
+  return { promptTokens: promptTokens ?? 0, outputTokens: outputTokens ?? 0, ...told(cachedTokens) }
 }
 
 /** Reads the `timings` of a response of llama-server, whose streams have them without being asked. */
@@ -25,10 +25,12 @@ export const readTimings = (value: unknown): TokenUsage | undefined => {
   const computedTokens = count(timings['prompt_n'])
   const outputTokens = count(timings['predicted_n'])
   if (computedTokens === undefined || outputTokens === undefined) return undefined
-  const cachedTokens = count(timings['cache_n']) ?? 0
+  const cachedTokens = count(timings['cache_n'])
   // The prompt count excludes the cached tokens.
-  return { promptTokens: computedTokens + cachedTokens, outputTokens, cachedTokens }
+  return { promptTokens: computedTokens + (cachedTokens ?? 0), outputTokens, ...told(cachedTokens) }
 }
+
+const told = (cachedTokens: number | undefined) => (cachedTokens === undefined ? {} : { cachedTokens })
 
 const none: Members = {}
 

@@ -101,6 +101,7 @@ export const metricDefinitions = {
         'on_demand',
         'empty',
         'not_worthwhile',
+        'not_reused',
         'missing',
         'incompatible',
         'timed_out',
@@ -122,9 +123,14 @@ export const metricDefinitions = {
       'load_timeout',
       'kv_missing',
       'kv_store_unavailable',
+      'engine_reuses_nothing',
       'offload_failed',
     ],
   }),
+  hits_not_reused_total: counter(
+    'Turns that computed a prompt again although their pod held its KV (`kept`) or it was loaded there (`loaded`), by usage.',
+    { pool: pools, model: models, source: ['kept', 'loaded'] },
+  ),
   warnings: sharedGauge(
     'Findings that an operator has to settle, and dependencies that are unavailable, by kind; /readyz lists them, and none stops turns.',
     {
@@ -138,6 +144,7 @@ export const metricDefinitions = {
         'engine_unauthorized',
         'engine_shares_kv',
         'engine_saves_nothing',
+        'engine_reuses_nothing',
         'kubernetes_list_stale',
       ],
     },

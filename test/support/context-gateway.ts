@@ -73,6 +73,8 @@ export interface TurnAnswer {
   readonly servedBy?: string | null
   readonly promptTokens?: number
   readonly withoutUsage?: boolean
+  /** Told instead of what the pod reused; `untold`: the response does not tell. */
+  readonly cachedTokens?: number | 'untold'
   readonly status?: number
   readonly complete?: boolean
   readonly clientDisconnected?: boolean
@@ -230,6 +232,8 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
     const cachedTokens =
       pod === null ? 0 : fleet.compute(pod, { session: splicedSession(forward), promptTokens, outputTokens })
     if (forward.ticket === undefined) return undefined
+    const cached = told.cachedTokens ?? cachedTokens
+    const usage = { promptTokens, outputTokens, ...(cached === 'untold' ? {} : { cachedTokens: cached }) }
     return {
       ticket: encodeTicket(forward.ticket),
       status: told.status ?? 200,
@@ -237,7 +241,7 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
       clientDisconnected: told.clientDisconnected ?? false,
       upstreamFailed: told.upstreamFailed ?? false,
       servedBy: pod ?? undefined,
-      usage: told.withoutUsage === true ? undefined : { promptTokens, outputTokens, cachedTokens },
+      usage: told.withoutUsage === true ? undefined : usage,
       ttfbMs: told.ttfbMs,
     }
   }

@@ -26,6 +26,10 @@ const ticket: fc.Arbitrary<TurnTicket> = fc.record({
       model: text,
       expiry,
       claim: fc.option(text, { nil: undefined }),
+      promised: fc.option(
+        fc.record({ tokens: fc.nat(), source: fc.constantFrom('kept' as const, 'loaded' as const) }),
+        { nil: undefined },
+      ),
     }),
     { nil: undefined },
   ),

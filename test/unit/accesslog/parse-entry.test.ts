@@ -174,7 +174,7 @@ describe('usage', () => {
       counted,
     ],
     ['without details', { usage: '{"prompt_tokens":10,"completion_tokens":5,"cached_tokens":7}' }, counted],
-    ['some', { usage: '{"prompt_tokens":10}' }, { promptTokens: 10, outputTokens: 0, cachedTokens: 0 }],
+    ['some', { usage: '{"prompt_tokens":10}' }, { promptTokens: 10, outputTokens: 0 }],
     ['text', { usage: '{"prompt_tokens":"10"}' }, undefined],
     ['negative', { usage: '{"prompt_tokens":-1}' }, undefined],
     ['a fraction', { usage: '{"prompt_tokens":1.5}' }, undefined],
@@ -182,6 +182,11 @@ describe('usage', () => {
     ['no JSON', { usage: '{"prompt_tokens":10' }, undefined],
     ['no object', { usage: 'null' }, undefined],
     ['timings', { timings: '{"prompt_n":3,"cache_n":7,"predicted_n":5}' }, counted],
+    [
+      'timings of an engine that does not tell what it reused',
+      { timings: '{"prompt_n":3,"predicted_n":5}' },
+      { promptTokens: 3, outputTokens: 5 },
+    ],
     ['timings of half a turn', { timings: '{"prompt_n":3}' }, undefined],
     [
       'usage before timings',
