@@ -5,7 +5,7 @@ import type { Logger } from '../telemetry/logger.ts'
 import type { Warnings } from '../telemetry/warnings.ts'
 
 const checkTimeoutMs = 5_000
-const kinds = ['engine_shares_kv', 'engine_saves_nothing'] as const
+const kinds = ['engine_shares_kv', 'engine_saves_nothing', 'engine_reuses_nothing'] as const
 
 /** Has the connector check each engine at the start, and again when its pod becomes ready. Findings become warnings. */
 export const createEngineChecks = (parts: {

@@ -130,8 +130,9 @@ export interface EngineFinding {
   /**
    * `engine_shares_kv`: the engine can start one tenant's request from another one's KV, whatever the gateway sends.
    * `engine_saves_nothing`: it lacks an option, or a version, without which no KV is stored.
+   * `engine_reuses_nothing`: it loads KV, and computes the prompt again all the same.
    */
-  readonly kind: 'engine_shares_kv' | 'engine_saves_nothing'
+  readonly kind: 'engine_shares_kv' | 'engine_saves_nothing' | 'engine_reuses_nothing'
   /** One sentence that names the engine, the consequence and the remedy. */
   readonly text: string
 }

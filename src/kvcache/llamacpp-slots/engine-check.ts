@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import * as z from 'zod'
 import type { EngineFinding } from '../kv-connector.ts'
-import { slotsAnswer } from '../slots/slot-client.ts'
+import { type ActionEnd, slotsAnswer } from '../slots/slot-client.ts'
+import type { SlotTurn } from '../slots/slot-ledger.ts'
+import { partOf } from './artefact.ts'
 import { leaseMs } from './open-claims.ts'
 import { endInTime, type Parts, releaseSlot } from './parts.ts'
 
@@ -16,10 +18,10 @@ const completionAnswer = z
 const maxCommonTokens = 8
 
 /**
- * Finds out whether the engine keeps prompts that no slot holds and gives them to whoever sends them (llama-server
- * without `--cache-ram 0`). llama-server does not report this. Three requests of some 36 tokens and one token of
- * response show it in an idle slot: a prompt, another one, the first again, which is cached only if kept elsewhere. The
- * slot's session then loads its KV from the store. Emptying the slot at the end shows whether slots can be saved.
+ * Finds out in an idle slot what llama-server does not report, with requests of some 36 tokens and one token of response.
+ * Whether it keeps prompts that no slot holds and gives them to whoever sends them (without `--cache-ram 0`): a prompt,
+ * another one, the first again, which is cached only if kept elsewhere. Whether a slot that is saved and restored is
+ * reused: a prompt that continues the last one. The slot's session then loads its KV from the store.
  * @throws Error when it cannot be found out now: no response, no idle slot, or a KV folder of another session store
  */
 export const checkEngine = async (
@@ -41,28 +43,64 @@ export const checkEngine = async (
     parts.claims.add(place)
     const findings: EngineFinding[] = []
     try {
-      const prompts = [randomUUID(), randomUUID()] as const
-      let cached = 0
-      for (const prompt of [prompts[0], prompts[1], prompts[0]]) {
+      const isCached = async (prompt: string): Promise<boolean> => {
         const body = { model: data[0]?.id, prompt, id_slot: slot, cache_prompt: true, max_tokens: 1 }
-        cached = await client.ask({ pod, path: '/v1/completions', body }, completionAnswer, signal)
+        return (await client.ask({ pod, path: '/v1/completions', body }, completionAnswer, signal)) > maxCommonTokens
       }
-      if (cached > maxCommonTokens) findings.push({ kind: 'engine_shares_kv', text: sharesKv(pod) })
+      const prompt = randomUUID()
+      await isCached(prompt)
+      await isCached(randomUUID())
+      if (await isCached(prompt)) findings.push({ kind: 'engine_shares_kv', text: sharesKv(pod) })
+      const restored = await saveAndRestore(parts, place, signal)
+      if (restored === 'late') return findings
+      if (restored === 'refused') findings.push(savesNothing(pod))
+      else if (!(await isCached(`${prompt} and so on`)))
+        findings.push({ kind: 'engine_reuses_nothing', text: reusesNothing(pod) })
     } catch (cause) {
       await releaseSlot(parts, place)
       throw cause
     }
     const end = await endInTime(parts, place, client.erase(place), { signal })
     if (end !== undefined) await releaseSlot(parts, place)
-    return end?.kind === 'refused' ? [...findings, savesNothing(pod)] : findings
+    return findings
   }
   throw new Error('no slot is idle')
+}
+
+/** `late`: the engine is still at it, and the slot is released when that has ended. @throws when the engine is away */
+const saveAndRestore = async (
+  parts: Parts,
+  place: SlotTurn,
+  signal: AbortSignal,
+): Promise<'restored' | 'refused' | 'late'> => {
+  const { client, files } = parts
+  const file = partOf(`ctx-${place.turnId}`)
+  const steps: readonly (() => Promise<ActionEnd<unknown>>)[] = [
+    () => client.save(place, file),
+    () => client.erase(place),
+    () => client.restore(place, file),
+  ]
+  try {
+    for (const step of steps) {
+      const end = await endInTime(parts, place, step(), { signal })
+      if (end === undefined) return 'late'
+      if (end.kind === 'refused') return 'refused'
+      if (end.kind !== 'done') throw end.cause
+    }
+    return 'restored'
+  } finally {
+    // What is left goes with the sweep of unfinished files.
+    await files.delete(file).catch(() => {})
+  }
 }
 
 const savesNothing = (pod: string): EngineFinding => ({
   kind: 'engine_saves_nothing',
   text: `The engine ${pod} has no slots that can be saved, so that no KV is loaded or stored: start llama-server with --slots and --slot-save-path, or select another connector (kv.connector)`,
 })
+
+const reusesNothing = (pod: string): string =>
+  `The engine ${pod} restores slots and computes their prompts again: look for a model with a sliding window or recurrent layers (--swa-full), and for a newer build of llama-server`
 
 const sharesKv = (pod: string): string =>
   `The engine ${pod} keeps prompts in memory and gives their KV to any session, also after their deletion: start llama-server with --cache-ram 0`
