@@ -85,6 +85,10 @@ const openStores = async (config: Config, parts: StoreParts) => {
         keyPrefix: sessions.keyPrefix,
         commandTimeoutMs: sessions.commandTimeoutMs,
         onFault: (error) => warnings.raiseOutage('store_unavailable', storeSubject, error),
+        onMessagesRefused: (err) =>
+          log.warn('Redis does not let this gateway receive messages: slots that others release are found later', {
+            err,
+          }),
         onRecovered: () => warnings.clear('store_unavailable', storeSubject),
         onBreaker: (state) => {
           metrics.set('store_circuit_open', {}, state === 'closed' ? 0 : 1)

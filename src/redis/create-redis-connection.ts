@@ -4,6 +4,7 @@ import { Redis } from 'ioredis'
 import { createRedisBreaker, type RedisBreakerState } from './redis-breaker.ts'
 import { type RedisConnection, type RedisScript, RedisUnavailableError } from './redis-connection.ts'
 import { isReadOnlyRefusal, toRedisFault, withoutArguments } from './redis-fault.ts'
+import { createSubscriptions } from './subscriptions.ts'
 import { withinTime } from './time-limit.ts'
 
 export interface RedisConnectionOptions {
@@ -21,6 +22,8 @@ export interface RedisConnectionOptions {
   readonly onRecovered?: () => void
   /** Called at every change of the circuit breaker, for metrics and logs. */
   readonly onBreaker?: (state: RedisBreakerState) => void
+  /** Called whenever Redis answers and does not let the user receive messages. Default: nothing. */
+  readonly onMessagesRefused?: (error: Error) => void
 }
 
 const firstRetryMs = 50
@@ -70,6 +73,7 @@ export const createRedisConnection = async ({
   onFault,
   onRecovered,
   onBreaker,
+  onMessagesRefused = () => {},
 }: RedisConnectionOptions): Promise<RedisConnection> => {
   const client = openClient(url, { connectTimeoutMs, silenceMs: commandTimeoutMs * silentTimeouts })
   let isFaulty = false
@@ -81,6 +85,7 @@ export const createRedisConnection = async ({
     onFault(lostBy)
   })
   const breaker = createRedisBreaker({ onState: onBreaker })
+  const subscriptions = createSubscriptions({ client, onRefused: onMessagesRefused })
   const digests = new Map<RedisScript, string>()
 
   const digestOf = (script: RedisScript): string => {
@@ -138,7 +143,9 @@ export const createRedisConnection = async ({
     async set(key, text, ttlMs) {
       await guarded('set', () => client.set(key, text, 'PX', ttlMs))
     },
+    subscribe: (channel, onMessage) => subscriptions.subscribe(channel, onMessage),
     async close() {
+      subscriptions.close()
       client.disconnect()
     },
   }

@@ -20,6 +20,11 @@ export interface RedisConnection {
   get(key: string): Promise<string | undefined>
   /** Writes a string key that Redis forgets after `ttlMs`, a whole number from 1. */
   set(key: string, text: string, ttlMs: number): Promise<void>
+  /**
+   * Calls back for each message of a channel, which has one listener. Messages may be lost: they come while Redis can be
+   * reached, and lets the user receive them. Never throws.
+   */
+  subscribe(channel: string, onMessage: (message: string) => void): void
   close(): Promise<void>
 }
 

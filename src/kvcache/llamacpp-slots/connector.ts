@@ -55,6 +55,7 @@ export const createLlamacppSlotsConnector = (
   const { redis, salts } = pool
   const { ledger = redis === undefined ? createMemorySlotLedger() : createRedisSlotLedger(redis) } = own
   const directory = required(kv.directory)
+  ledger.onRelease(pool.roomAt)
   const client = createSlotClient({ lateTimeoutMs: pool.maxTurnMs, ...pool, ...kv, ...own })
   let known: readonly string[] | undefined
   const knownPods = () => {

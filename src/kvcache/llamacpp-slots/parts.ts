@@ -10,7 +10,7 @@ import type { OpenClaims } from './open-claims.ts'
 
 /** What the connector's operations share. */
 export interface Parts
-  extends Pick<ConnectorParts, 'pods' | 'orphanGraceMs' | 'maxArtefactBytes' | 'maxTurnMs' | 'roomAt' | 'log'>,
+  extends Pick<ConnectorParts, 'pods' | 'orphanGraceMs' | 'maxArtefactBytes' | 'maxTurnMs' | 'log'>,
     Pick<ConnectorOptions, 'callTimeoutMs' | 'minTokens'> {
   /** Shared by all gateway processes that send turns to the same pods. */
   readonly ledger: SlotLedger
@@ -52,7 +52,6 @@ const endLease = async (parts: Parts, place: SlotTurn, content?: SlotContent): P
   } catch (err) {
     parts.log.warn('a slot was not released; its lease ends by itself', { pod: place.pod, slot: place.slot, err })
   }
-  parts.roomAt(place.pod)
 }
 
 /** Tracks background work. `close` waits for it. */

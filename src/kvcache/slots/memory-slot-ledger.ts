@@ -30,6 +30,7 @@ export const createMemorySlotLedger = ({ now = () => performance.now() } = {}): 
   const pods = new LRUCache<string, Map<number, SlotRecord>>({ max: maxPods, memoMethod: () => new Map() })
   const recordsOf = (pod: string): Map<number, SlotRecord> => pods.memo(pod)
   const isHeld = ({ turnId, untilMs }: SlotRecord, lateMs = 0) => turnId !== undefined && untilMs + lateMs > now()
+  let released = (_pod: string): void => {}
   /** The record of a slot that this turn holds. */
   const heldBy = ({ pod, slot, turnId }: SlotTurn): SlotRecord | undefined => {
     const record = recordsOf(pod).get(slot)
@@ -85,6 +86,10 @@ export const createMemorySlotLedger = ({ now = () => performance.now() } = {}): 
       if (record === undefined) return
       const left = content === undefined ? record : { owner: record.user, content }
       recordsOf(turn.pod).set(turn.slot, { ...unused, used: record.used, owner: left.owner, content: left.content })
+      released(turn.pod)
+    },
+    onRelease: (listener) => {
+      released = listener
     },
     list: async (pod) =>
       [...recordsOf(pod)].map(([slot, record]) => {

@@ -71,10 +71,10 @@ export interface SlotEntry {
 
 /**
  * Who uses which slot of which engine, shared by all gateway processes. A slot is held by one turn at a time, while its
- * lease is renewed. Every method is atomic, takes time from the ledger's own clock, and is one round trip. A slot that
- * a lost ledger does not know is erased by the next sweep, or overwritten by the turn that claims it.
+ * lease is renewed. Every method but `onRelease` is atomic, takes time from the ledger's own clock, and is one round trip.
+ * A slot that a lost ledger does not know is erased by the next sweep, or overwritten by the turn that claims it.
  *
- * @throws from every method when the ledger cannot be reached.
+ * @throws from every method but `onRelease` when the ledger cannot be reached.
  */
 export interface SlotLedger {
   /**
@@ -94,6 +94,11 @@ export interface SlotLedger {
   ): Promise<readonly boolean[]>
   /** Ends the lease, if the turn has it. With `content`, its session owns the slot then; after a sweep, nobody. */
   release(turn: SlotTurn & { readonly content?: SlotContent | undefined }): Promise<void>
+  /**
+   * Calls back with the pod of each slot that a turn or a sweep releases: at once where this process releases it; when
+   * another one does, soon, and not if the news are lost. There is one listener.
+   */
+  onRelease(released: (pod: string) => void): void
   /** Every slot of the pod that was ever claimed or erased. */
   list(pod: string): Promise<readonly SlotEntry[]>
   /**

@@ -210,6 +210,17 @@ describe.each([
       expect(await ledger.list(pod)).toEqual([{ slot: 0, owner: bob, inUse: false }])
     })
 
+    test('is told once, with its pod, unless the turn does not hold the slot', async () => {
+      const told: string[] = []
+      ledger.onRelease((at) => told.push(at))
+      await claim(alice, 't1', { slots: idle(0) })
+      await release(0, 'stranger')
+      expect(told).toEqual([])
+      await release(0, 't1', content)
+      await release(0, 't1', content)
+      expect(told).toEqual([pod])
+    })
+
     test('with content makes the session the owner', async () => {
       await leave(bob, 0)
       await leave(alice, 0)

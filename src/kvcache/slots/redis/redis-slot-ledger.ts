@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import * as z from 'zod'
 import { loadScript } from '../../../redis/load-script.ts'
 import type { RedisConnection } from '../../../redis/redis-connection.ts'
@@ -29,6 +30,10 @@ export const createRedisSlotLedger = (redis: RedisConnection): SlotLedger => {
   const script = (name: string) => loadScript(new URL('./scripts/', import.meta.url), name)
   const [claim, renew, release] = [script('claim'), script('renew'), script('release')]
   const [list, seize] = [script('list'), script('seize')]
+  const channel = `${redis.keyPrefix}kv:released`
+  /** This process knows of its own releases before it is told. */
+  const sender = randomUUID()
+  let released = (_pod: string): void => {}
   const keyOf = (pod: string): string => `${redis.keyPrefix}kv:slots:${pod}`
   return {
     claim: async ({ pod, session, turnId, leaseMs, artefactId = '', isLong = false, mayWait, slots }) => {
@@ -43,8 +48,15 @@ export const createRedisSlotLedger = (redis: RedisConnection): SlotLedger => {
       return renewReply.parse(await redis.run(renew, keys, [leaseMs, saving ? '1' : '', ...args]))
     },
     release: async ({ pod, slot, turnId, content: left }) => {
-      const args = [slot, turnId, left === undefined ? '' : JSON.stringify(left)]
-      await redis.run(release, [keyOf(pod)], args)
+      const args = [slot, turnId, left === undefined ? '' : JSON.stringify(left), channel, `${sender} ${pod}`]
+      if ((await redis.run(release, [keyOf(pod)], args)) === 1) released(pod)
+    },
+    onRelease: (listener) => {
+      released = listener
+      redis.subscribe(channel, (message) => {
+        const [from, pod] = message.split(' ')
+        if (from !== sender && pod !== undefined) released(pod)
+      })
     },
     list: async (pod) => listReply.parse(await redis.run(list, [keyOf(pod)], [lateEndMs])),
     seize: async ({ pod, slot, turnId, leaseMs, session = '' }) =>

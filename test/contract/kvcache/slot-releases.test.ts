@@ -1,0 +1,109 @@
+import { randomUUID } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { describe, expect, test } from '@jest/globals'
+import { createRedisSlotLedger } from '../../../src/kvcache/slots/redis/redis-slot-ledger.ts'
+import type { RedisConnectionOptions } from '../../../src/redis/create-redis-connection.ts'
+import type { SessionKey } from '../../../src/sessions/session-record.ts'
+import { eventually } from '../../support/eventually.ts'
+import { useTestRedis } from '../../support/use-test-redis.ts'
+
+const redis = useTestRedis()
+
+/** A gateway process: its ledger, and the pods at which slots were released as far as it was told. */
+const startProcess = async (options: Partial<RedisConnectionOptions>) => {
+  const ledger = createRedisSlotLedger(await redis().connect(options))
+  const told: string[] = []
+  ledger.onRelease((pod) => told.push(pod))
+  const place = { slot: 0, turnId: 'turn' }
+  const slots = [{ id: 0, idle: true }]
+  const request = { ...place, session: 'alice' as SessionKey, leaseMs: 1_000, artefactId: undefined, mayWait: false }
+  return {
+    told,
+    releaseAt: async (pod: string): Promise<void> => {
+      expect(await ledger.claim({ ...request, pod, slots })).toMatchObject({ kind: 'claimed' })
+      await ledger.release({ ...place, pod })
+    },
+  }
+}
+
+const prefix = () => `ctx:${randomUUID()}:`
+
+test('each of two processes is told once of every release, its own included', async () => {
+  const keyPrefix = prefix()
+  const [first, second] = [await startProcess({ keyPrefix }), await startProcess({ keyPrefix })]
+  /** Each is told what the other released. Messages come in order: so by then it was told all before. */
+  const meet = (a: string, b: string) =>
+    eventually(async () => {
+      await first.releaseAt(a)
+      await second.releaseAt(b)
+      return first.told.includes(b) && second.told.includes(a)
+    })
+  await meet('first-begins', 'second-begins')
+  await first.releaseAt('pod-a')
+  await second.releaseAt('pod-b')
+  await meet('first-ends', 'second-ends')
+  for (const { told } of [first, second])
+    expect(told.filter((pod) => pod.startsWith('pod-')).sort()).toEqual(['pod-a', 'pod-b'])
+})
+
+test('processes of other key prefixes are not told', async () => {
+  const keyPrefix = prefix()
+  const [first, second, other] = await Promise.all([
+    startProcess({ keyPrefix }),
+    startProcess({ keyPrefix }),
+    startProcess({ keyPrefix: prefix() }),
+  ])
+  await eventually(async () => {
+    await first.releaseAt('pod-a')
+    return second.told.length > 1
+  })
+  expect(other.told).toEqual([])
+})
+
+test('a process whose connection was lost is told again', async () => {
+  const keyPrefix = prefix()
+  const [first, second] = [await startProcess({ keyPrefix }), await startProcess({ keyPrefix })]
+  const untilTold = (pod: string) =>
+    eventually(async () => {
+      await first.releaseAt(pod)
+      return second.told.includes(pod)
+    })
+  await untilTold('pod-a')
+  await redis().raw.client('KILL', 'TYPE', 'PUBSUB')
+  await untilTold('pod-b')
+})
+
+describe('a user of Redis', () => {
+  /** A process with the rights of the user in docs/redis.md, changed. */
+  const startAs = async (user: string, change: (rights: readonly string[]) => readonly string[]) => {
+    const docs = await readFile(new URL('../../../docs/redis.md', import.meta.url), 'utf8')
+    const rights = /^ACL SETUSER gateway (.+)$/m.exec(docs)?.[1]?.split(' ') ?? []
+    await redis().raw.acl('SETUSER', user, 'reset', ...change(rights))
+    const url = redis().server.url.replace('redis://', `redis://${user}:password@`)
+    const refusals: string[] = []
+    const onMessagesRefused = ({ message }: Error): void => void refusals.push(message)
+    const started = await startProcess({ url, keyPrefix: 'ctx:', onMessagesRefused })
+    return { ...started, refusals }
+  }
+
+  test('with the rights in docs/redis.md tells and is told', async () => {
+    const [first, second] = [await startAs('first', (all) => all), await startAs('second', (all) => all)]
+    await eventually(async () => {
+      await first.releaseAt('pod-a')
+      return second.told.includes('pod-a')
+    })
+    expect([first.refusals, second.refusals]).toEqual([[], []])
+  })
+
+  test.each(['&ctx:*', '+publish', '+subscribe'])(
+    'without %s releases slots, and knows of its own releases',
+    async (right) => {
+      const lacking = await startAs('lacking', (all) => all.filter((one) => one !== right))
+      await lacking.releaseAt('pod-c')
+      await lacking.releaseAt('pod-c')
+      expect(lacking.told).toEqual(['pod-c', 'pod-c'])
+      if (right !== '+publish')
+        await eventually(() => expect(lacking.refusals).toEqual([expect.stringMatching(/NOPERM/)]))
+    },
+  )
+})
