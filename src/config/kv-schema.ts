@@ -24,6 +24,14 @@ export const kv = group({
     .describe(
       'Scope in which `lmcache` and `prefix-cache` share KV of equal prefixes: all sessions of a tenant, or one session.',
     ),
+  modelVersion: z
+    .string()
+    .min(1)
+    .max(256)
+    .optional()
+    .describe(
+      'Any text that names the weights. With another one, stored KV is not loaded, and is removed: change it with the weights of a model whose name and shape stay.',
+    ),
   loadBudgetMs: milliseconds
     .max(60_000)
     .default(30_000)

@@ -26,6 +26,8 @@ export interface SharedOptions {
   readonly isolation: Isolation
   readonly callTimeoutMs: number
   readonly minTokens: number
+  /** What the operator calls the weights: KV of one version is never loaded under another. Default: not named. */
+  readonly modelVersion?: string | undefined
 }
 
 type Shape = z.core.$ZodLooseShape

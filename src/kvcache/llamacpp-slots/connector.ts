@@ -41,7 +41,7 @@ const options = {
  * load. `kv.directory`: the pods' `--slot-save-path` as seen by this process, which reads, renames and removes files.
  */
 export const createLlamacppSlotsConnector = (
-  kv: Pick<ConnectorOptions, 'directory' | 'callTimeoutMs' | 'minTokens'>,
+  kv: Pick<ConnectorOptions, 'directory' | 'callTimeoutMs' | 'minTokens' | 'modelVersion'>,
   pool: Omit<ConnectorParts, 'http'>,
   own: {
     /** Default: the pool's. */
@@ -69,7 +69,7 @@ export const createLlamacppSlotsConnector = (
     ledger,
     claims: createOpenClaims(ledger, pool),
     client,
-    engines: createEngines(client, pool.pods),
+    engines: createEngines(client, pool.pods, kv.modelVersion),
     knownPods,
     files: createArtefactFiles(directory, own.store),
     folder: createFolderOwner(directory, pool),

@@ -28,20 +28,29 @@ const modelSchema = z.object({
 })
 const modelsSchema = z.object({ data: z.array(modelSchema).optional() })
 
+/** A model's file; in Hugging Face's cache the commit of its weights is the name of its folder. */
+const modelFileOf = (path: string): string =>
+  [...path.split('/').filter((part) => /^[0-9a-f]{40}$/.test(part)), basename(path)].join('/')
+
 /** A slot's file only loads if model, number of slots and context are the same (else llama-server answers 400). */
-const fingerprintOf = (props: z.infer<typeof propsSchema>, models: z.infer<typeof modelsSchema>, adapters: object) => {
+const fingerprintOf = (
+  props: z.infer<typeof propsSchema>,
+  models: z.infer<typeof modelsSchema>,
+  others: { readonly adapters: object; readonly modelVersion: string | undefined },
+) => {
   const model = models.data?.[0]
   const identity = [
     props.build_info,
-    props.model_path === undefined ? undefined : basename(props.model_path),
+    props.model_path === undefined ? undefined : modelFileOf(props.model_path),
     props.model_ftype,
     props.total_slots,
     props.default_generation_settings?.n_ctx,
-    adapters,
+    others.adapters,
     model?.id === undefined ? undefined : basename(model.id),
     Object.entries(model?.meta ?? {}).sort(([a], [b]) => (a < b ? -1 : 1)),
     model?.max_model_len,
     model?.description,
+    ...(others.modelVersion === undefined ? [] : [others.modelVersion]),
   ]
   return createHash('sha256').update(JSON.stringify(identity)).digest('hex').slice(0, 32)
 }
@@ -56,7 +65,12 @@ interface KnownEngine {
 }
 
 /** Asks engines for their slots, and at each start of one who it is. */
-export const createEngines = (client: Pick<SlotClient, 'ask'>, pods: () => readonly string[]) => {
+export const createEngines = (
+  client: Pick<SlotClient, 'ask'>,
+  pods: () => readonly string[],
+  /** What the operator calls their weights: engines do not tell. Default: not named. */
+  modelVersion?: string,
+) => {
   const known = new Map<string, KnownEngine>()
   const renewing = new Set<string>()
 
@@ -67,7 +81,10 @@ export const createEngines = (client: Pick<SlotClient, 'ask'>, pods: () => reado
       client.ask({ pod, path: '/v1/models' }, modelsSchema, signal),
       client.ask({ pod, path: '/lora-adapters' }, adaptersSchema.default([]), signal),
     ])
-    return { fingerprint: fingerprintOf(props, models, adapters), untilMs: performance.now() + trustMs }
+    return {
+      fingerprint: fingerprintOf(props, models, { adapters, modelVersion }),
+      untilMs: performance.now() + trustMs,
+    }
   }
 
   /** A busy engine answers this between two batches: no turn waits for what is most probably still true. */

@@ -56,7 +56,7 @@ export const createLmcacheConnector = (
     lmcache,
     breaker: createStoreBreaker((signal) => lmcache.healthy(signal), { address: coordinator, warnings }),
     instances: createInstances(lmcache, (pod) => named(pod) ?? pool.instanceOf(pod)),
-    engines: createEngineFacts(pool.http, kv.callTimeoutMs),
+    engines: createEngineFacts(pool.http, kv.callTimeoutMs, kv),
     ledger: redis === undefined ? createMemoryChunkLedger() : createRedisChunkLedger(redis),
     answerMs: 1_000,
     settleMs: 2_000,

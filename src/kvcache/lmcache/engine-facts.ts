@@ -10,7 +10,7 @@ import { createEventSources } from '../kv-events/event-sources.ts'
 export interface EngineFacts {
   /** The engine's own name of its model, by which LMCache files KV. */
   readonly modelRoot: string
-  /** Equal for engines that can use each other's KV: same version, model and KV layout. */
+  /** Equal for engines that can use each other's KV: same version, model, weights and KV layout. */
   readonly fingerprint: string
   /** Tokens of a block of the engine's own cache. */
   readonly blockTokens: number
@@ -30,7 +30,18 @@ const layoutLabels = ['block_size', 'cache_dtype'] as const
 const defaultBlockTokens = 16
 
 /** Asks engines what they are. An engine replaced within `ageMs` is taken for the former one until its pod is ready. */
-export const createEngineFacts = (http: EngineHttp, callTimeoutMs: number, ageMs = 10_000) => {
+export const createEngineFacts = (
+  http: EngineHttp,
+  callTimeoutMs: number,
+  {
+    ageMs = 10_000,
+    modelVersion,
+  }: {
+    readonly ageMs?: number
+    /** What the operator calls the weights: engines do not tell. Default: not named. */
+    readonly modelVersion?: string | undefined
+  } = {},
+) => {
   const sources = createEventSources(http, callTimeoutMs)
   const describe = async (pod: string) => {
     const signal = AbortSignal.timeout(callTimeoutMs)
@@ -83,7 +94,9 @@ export const createEngineFacts = (http: EngineHttp, callTimeoutMs: number, ageMs
       // An adapter's KV is the adapter's own, but LMCache files it under the model below it.
       const base = served.parent == null ? served : (engine.models.find(({ id }) => id === served.parent) ?? served)
       const modelRoot = base.root ?? base.id
-      const fingerprint = hash('sha256', JSON.stringify([engine.build, modelRoot, served.root ?? ''])).slice(0, 32)
+      const version = modelVersion === undefined ? [] : [modelVersion]
+      const identity = JSON.stringify([engine.build, modelRoot, served.root ?? '', ...version])
+      const fingerprint = hash('sha256', identity).slice(0, 32)
       return { modelRoot, fingerprint, blockTokens: engine.blockTokens, hasEvents: engine.hasEvents }
     },
   }

@@ -30,7 +30,11 @@ const options = {
  * what it holds, so no hit is promised. KV of an ended session is unreachable, and leaves by the engine's own LRU.
  */
 export const createPrefixCacheConnector = (
-  { isolation, prefixCache }: Pick<ConnectorOptions<typeof options>, 'isolation' | 'prefixCache'>,
+  {
+    isolation,
+    prefixCache,
+    modelVersion = '',
+  }: Pick<ConnectorOptions<typeof options>, 'isolation' | 'prefixCache' | 'modelVersion'>,
   { salts }: Pick<ConnectorParts, 'salts'>,
 ): KvConnector => {
   const { saltFields = saltFieldsOf[prefixCache.engine] } = prefixCache
@@ -41,7 +45,7 @@ export const createPrefixCacheConnector = (
       const session = isolation === 'session' ? { key: turn.session, life: lifeOf(turn, undefined) } : undefined
       return {
         presence: { kind: 'miss', reason: 'engine_cache' },
-        fields: fieldsOf(salts.of({ tenant, session, model, fingerprint: '' })),
+        fields: fieldsOf(salts.of({ tenant, session, model, fingerprint: modelVersion })),
         notStored: 'engine_cache',
       }
     },

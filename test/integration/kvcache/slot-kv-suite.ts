@@ -29,6 +29,20 @@ export const describeSlotKv = (make: () => Promise<SlotsTestBed>): void => {
       expect((await prepare(kit.first, grown)).presence).toEqual(loaded(grown))
     })
 
+    test('KV of other weights is not loaded, and the sweep drops it', async () => {
+      const stored = await begin()
+      const cache = kit.bed.connect({ modelVersion: 'new' })
+      const turn = turnOf(kit.session, kit.second, { stored })
+      const prepared = await cache.prepare(turn, { signal: anySignal() })
+      expect([prepared.presence, kit.second.loads()]).toEqual([{ kind: 'miss', reason: 'kv_incompatible' }, 0])
+      await releaseTurn(cache, turn, prepared)
+
+      const forgotten: string[] = []
+      const forget = async (ids: readonly string[]) => void forgotten.push(...ids)
+      await cache.sweep({ known: async (ids) => new Set(ids), forget }, anySignal())
+      expect(forgotten).toEqual([stored.artefactId])
+    })
+
     test('removal of an artefact leaves the KV in its slot, which the session still uses', async () => {
       const stored = await begin()
       await removeArtefact(kit.cache, kit.session, stored)

@@ -67,6 +67,7 @@ export interface SlotsTestBed extends KvTestBed {
     readonly callTimeoutMs?: number
     readonly pods?: readonly string[]
     readonly orphanGraceMs?: number
+    readonly modelVersion?: string
   }): KvCache
 }
 
@@ -187,7 +188,12 @@ const makeBed = async (options: {
     connect: (wishes = {}) => {
       const cache = inGateway(
         createLlamacppSlotsConnector(
-          { directory: kvDirectory, callTimeoutMs: wishes.callTimeoutMs ?? 10_000, minTokens: 16 },
+          {
+            directory: kvDirectory,
+            callTimeoutMs: wishes.callTimeoutMs ?? 10_000,
+            minTokens: 16,
+            modelVersion: wishes.modelVersion,
+          },
           connectorParts({
             pods: () => wishes.pods ?? pods.map((pod) => pod.address),
             orphanGraceMs: wishes.orphanGraceMs ?? 0,

@@ -39,6 +39,13 @@ describe('salt fields', () => {
     expect(connector.isolation?.(session.tenant)).toEqual(salted)
   })
 
+  test('change with the version of the weights', async () => {
+    const session = newSession()
+    const salts = await Promise.all(['1', '2', '1'].map((modelVersion) => fieldsOf(create({ modelVersion }), session)))
+    expect(salts[1]).not.toEqual(salts[0])
+    expect(salts[2]).toEqual(salts[0])
+  })
+
   test('change when a session starts anew, isolation by session', async () => {
     const connector = create({ isolation: 'session' })
     const session = newSession()

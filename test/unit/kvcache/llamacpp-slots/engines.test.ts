@@ -14,16 +14,21 @@ const props = {
 }
 const model = { id: '/models/tiny.gguf', created: 1, meta: { n_vocab: 260, n_params: 3214592, size: 6433792 } }
 
+/** Where Hugging Face's cache keeps a file of a commit. */
+const inSnapshot = (commit: string) => `/hub/models--a--tiny/snapshots/${commit.repeat(40)}/tiny.gguf`
+
 interface Self {
   /** The last task of its slot. */
   task?: number
   props: object | undefined
   models: object
   adapters?: readonly object[]
+  /** In the gateway's configuration. */
+  modelVersion?: string
 }
 
 const client = createSlotClient({ lateTimeoutMs: 60_000, callTimeoutMs: 5_000 })
-const engineFor = (pod: string) => createEngines(client, () => [pod])
+const engineFor = (pod: string, modelVersion?: string) => createEngines(client, () => [pod], modelVersion)
 const engines: ScriptedEngine[] = []
 const start = async (self: Self): Promise<ScriptedEngine> => {
   const engine = await startScriptedEngine((request, response) => {
@@ -42,7 +47,7 @@ afterEach(() => Promise.all(engines.splice(0).map((engine) => engine.close())))
 const never = new AbortController().signal
 const identify = async (self: Self) => {
   const engine = await start(self)
-  return engineFor(engine.pod).look(engine.pod, never)
+  return engineFor(engine.pod, self.modelVersion).look(engine.pod, never)
 }
 const usual: Self = { props, models: { data: [model] } }
 
@@ -64,6 +69,8 @@ describe('an engine’s fingerprint', () => {
   test.each<[string, Self]>([
     ['build', { ...usual, props: { ...props, build_info: 'b2' } }],
     ['model file', { ...usual, props: { ...props, model_path: 'other.gguf' } }],
+    ['commit of its model', { ...usual, props: { ...props, model_path: inSnapshot('a') } }],
+    ['version of its model', { ...usual, modelVersion: '2' }],
     ['number of slots', { ...usual, props: { ...props, total_slots: 4 } }],
     ['context', { ...usual, props: { ...props, default_generation_settings: { n_ctx: 8192 } } }],
     ['model size', { ...usual, models: { data: [{ ...model, meta: { ...model.meta, size: 1 } }] } }],
@@ -73,6 +80,18 @@ describe('an engine’s fingerprint', () => {
     const [other, mine] = [await identify(self), await identify(usual)]
     expect(other.fingerprint).toMatch(/^[0-9a-f]{32}$/)
     expect(other.fingerprint).not.toBe(mine.fingerprint)
+  })
+
+  test('differs between two commits and two versions of its model', async () => {
+    const of = async (model_path: string, modelVersion: string) =>
+      (await identify({ ...usual, props: { ...props, model_path }, modelVersion })).fingerprint
+    const known = [
+      of(inSnapshot('a'), '1'),
+      of(inSnapshot('b'), '1'),
+      of(inSnapshot('a'), '2'),
+      of(inSnapshot('a'), '1'),
+    ]
+    expect(new Set(await Promise.all(known)).size).toBe(3)
   })
 
   test('depends on the model alone when the engine has no /props', async () => {

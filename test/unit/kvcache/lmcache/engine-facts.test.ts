@@ -40,7 +40,7 @@ beforeEach(() => {
   version = '1'
   asked = 0
   held = undefined
-  facts = createEngineFacts(http, 1_000, ageMs)
+  facts = createEngineFacts(http, 1_000, { ageMs })
 })
 
 test('an old answer counts while the engine is asked again', async () => {
@@ -82,4 +82,10 @@ test('a turn that waits for an answer gets it when its pod is asked anew', async
   const waiting = fingerprintOf('base')
   await facts.renew(pod, signal)
   expect(await waiting).toBe(await fingerprintOf('base'))
+})
+
+test('KV belongs to one version of the weights', async () => {
+  const of = (modelVersion?: string) => createEngineFacts(http, 1_000, { modelVersion }).of(pod, 'base', signal)
+  const known = await Promise.all([of('1'), of('2'), of('1'), of()])
+  expect(new Set(known.map(({ fingerprint }) => fingerprint)).size).toBe(3)
 })
