@@ -48,8 +48,8 @@ export const createCacheSalts = (secret: string) => {
       known.memo(JSON.stringify(['session', tenant, session?.key ?? '', session?.life ?? '', model, fingerprint])),
     /** For a tenant's turn without a session. Per session: one that nobody meets again. */
     withoutSession: (tenant: TenantKey, isolation: Isolation): string => {
-      const once = isolation === 'session' ? randomBytes(16).toString('hex') : ''
-      return saltOf(JSON.stringify(['none', tenant, once]))
+      if (isolation === 'tenant') return known.memo(JSON.stringify(['none', tenant, '']))
+      return randomBytes(saltLength / 2).toString('hex')
     },
   }
 }
