@@ -52,7 +52,7 @@ export const createKvEvents = (
      * parallel rank of it, since the next turn may meet any. 0 where it is unknown.
      */
     residentTokens: (pod: string, turnId: string): number => followed.get(pod)?.follower.residentTokens(turnId) ?? 0,
-    /** Whether the pod is configured, and its events are received now, without a break since a time of the clock. */
+    /** Whether the pod is configured, and its events are received now; since a time of the clock, all of them. */
     isLive: (pod: string, sinceMs?: number): boolean =>
       pods().includes(pod) && followed.get(pod)?.follower.isLive(sinceMs) === true,
     /** Closes all connections; pending waits resolve with what is known. */

@@ -30,8 +30,8 @@ interface Rank {
   readonly source: KvEventSource
   readonly chains: TurnChains
   readonly close: () => Promise<void>
-  /** Milliseconds since 1970; infinite while it is not connected. */
-  connectedAtMs: number
+  /** Since when no event was missed, milliseconds since 1970; infinite while it is not connected. */
+  completeSinceMs: number
 }
 
 export type PodFollower = ReturnType<typeof followPod>
@@ -62,15 +62,19 @@ export const followPod = (pod: string, options: PodFollowerOptions) => {
     const rank: Rank = {
       source,
       chains,
-      connectedAtMs: Number.POSITIVE_INFINITY,
+      completeSinceMs: Number.POSITIVE_INFINITY,
       close: openSubscription(source, {
         maxMessageBytes: Math.floor(maxMessageBytes / maxMessagesInMemory / count),
         onBatch,
-        onGap: () => chains.forgetResident(),
+        // As after a time in which this process stood still.
+        onGap: () => {
+          chains.forgetResident()
+          rank.completeSinceMs = Date.now()
+        },
         onConnection: (isConnected) => {
           log.info(isConnected ? 'KV events of the pod are received' : 'KV events of the pod are interrupted', { pod })
           chains.forgetResident()
-          rank.connectedAtMs = isConnected ? Date.now() : Number.POSITIVE_INFINITY
+          rank.completeSinceMs = isConnected ? Date.now() : Number.POSITIVE_INFINITY
           if (isLive()) warnings.clear('kv_events_unavailable', pod)
           reports.emit('connection')
         },
@@ -96,7 +100,7 @@ export const followPod = (pod: string, options: PodFollowerOptions) => {
   }
 
   const isLive = (sinceMs = Number.MAX_VALUE): boolean =>
-    ranks.length > 0 && ranks.every(({ connectedAtMs }) => connectedAtMs <= sinceMs)
+    ranks.length > 0 && ranks.every(({ completeSinceMs }) => completeSinceMs <= sinceMs)
 
   /** Nothing new where the pod has left the list: its address may be that of another engine, which is not called. */
   const find = async (): Promise<readonly KvEventSource[]> =>

@@ -98,9 +98,13 @@ describe('KV events over ZeroMQ', () => {
 
   test('a lost batch leaves its turn unknown and nothing resident; the next turn reports all', async () => {
     const { engine, following } = await startInformed()
+    const beganAtMs = Date.now()
+    expect(following.isLive(pod, beganAtMs)).toBe(true)
+    await eventually(() => Date.now() > beganAtMs)
     engine.lose()
     await engine.publish(second)
     await eventually(() => following.residentTokens(pod, 't1') === 0)
+    expect([following.isLive(pod), following.isLive(pod, beganAtMs)]).toEqual([true, false])
     await engine.publish(whole)
     expect(await turnTokens(following, 't2', 12)).toEqual(tokensFrom(10, 12))
     expect(following.residentTokens(pod, 't2')).toBe(12)
