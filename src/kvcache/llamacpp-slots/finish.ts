@@ -57,8 +57,9 @@ const finishIn = async (parts: Parts, turn: EndedTurn, claim: SlotClaim): Promis
 }
 
 /**
- * A save leaves the slot as it is. If a look afterwards shows that the turn ran there last, the file is the turn's. A
- * busy engine saves between two batches: the slot holds the KV for as long as that takes, and is asked again.
+ * A save leaves the slot as it is, also one that fails, as on a full disk. If a look afterwards shows that the turn ran
+ * there last, the file and what lies in the slot are the turn's. A busy engine saves between two batches: the slot holds
+ * the KV for as long as that takes, and is asked again.
  */
 const save = async (parts: Parts, turn: EndedTurn, claim: SlotClaim): Promise<FinishOutcome> => {
   const { fingerprint } = claim
@@ -82,44 +83,55 @@ const save = async (parts: Parts, turn: EndedTurn, claim: SlotClaim): Promise<Fi
       return outcome
     } catch (cause) {
       await discard()
-      if (tries >= maxTries || !isWorthRepeating(saved)) throw cause
+      if (saved.kind === 'unknown') throw cause
+      if (tries >= maxTries || !isWorthRepeating(saved)) {
+        await releaseSlot(parts, place, await contentLeft(parts, turn, claim))
+        return none('offload_failed', cause)
+      }
       await pause(firstPauseMs * 2 ** (tries - 1), turn.signal)
     }
   }
 }
 
 /** An engine that cannot save at all says so with 4xx, or with 501. */
-const isWorthRepeating = (saved: ActionEnd<SavedSlot>): boolean => {
+const isWorthRepeating = (saved: Exclude<ActionEnd<SavedSlot>, { readonly kind: 'unknown' }>): boolean => {
   switch (saved.kind) {
     case 'done':
     case 'unsent':
       return true
     case 'refused':
       return saved.status === 429 || (saved.status >= 500 && saved.status !== 501)
-    case 'unknown':
-      return false
   }
+}
+
+/** What the turn left in its slot; undefined: something else ran there since, or the engine is another one. */
+const contentLeft = async (
+  parts: Parts,
+  { createdAtMs, totalTokens, signal }: EndedTurn,
+  claim: SlotClaim,
+): Promise<SlotContent | undefined> => {
+  const { slots, fingerprint } = await parts.engines.look(claim.pod, signal, { isClaimed: true })
+  const seen = fingerprint === claim.fingerprint ? slots.find(({ id }) => id === claim.slot) : undefined
+  if (seen?.tokens === undefined || !isFromTurn({ ...claim, totalTokens }, seen)) return undefined
+  return { createdAtMs, tokens: seen.tokens, mark: markOf(seen) }
 }
 
 /** Gives the file its name. `content`: what is known of the slot now. */
 const keep = async (
   parts: Parts,
-  { createdAtMs, totalTokens, signal }: EndedTurn,
+  turn: EndedTurn,
   { claim, artefactId, saved }: { readonly claim: SlotClaim; readonly artefactId: string; readonly saved: SavedSlot },
 ): Promise<{ readonly outcome: FinishOutcome; readonly content?: SlotContent }> => {
   const { tokens, bytes } = saved
-  const { slots, fingerprint } = await parts.engines.look(claim.pod, signal, { isClaimed: true })
-  const seen = fingerprint === claim.fingerprint ? slots.find(({ id }) => id === claim.slot) : undefined
-  const isOfTurn = seen !== undefined && isFromTurn({ ...claim, totalTokens }, seen)
-  if (!isOfTurn || saved.slot !== claim.slot || tokens !== seen.tokens) return { outcome: none('not_verified') }
-  const content = { createdAtMs, tokens, mark: markOf(seen) }
+  const content = await contentLeft(parts, turn, claim)
+  if (saved.slot !== claim.slot || tokens !== content?.tokens) return { outcome: none('not_verified') }
   if (tokens < parts.minTokens) return { outcome: none('too_short'), content }
   if (parts.maxArtefactBytes !== undefined && bytes > parts.maxArtefactBytes) {
     parts.log.warn('KV is larger than the store takes', { pod: claim.pod, bytes, maxBytes: parts.maxArtefactBytes })
     return { outcome: none('too_large'), content }
   }
   const file = fileOf(artefactId)
-  const sha256 = await parts.files.keep(file, { bytes, signal })
+  const sha256 = await parts.files.keep(file, { bytes, signal: turn.signal })
   if (sha256 === undefined) throw new Error('the file is not as long as the engine said')
   const payload = formatPayload({ file, fingerprint: claim.fingerprint, content: { bytes, sha256 } })
   return { outcome: { kind: 'stored', artefactId, payload, tokens, bytes }, content: { ...content, artefactId } }

@@ -14,8 +14,8 @@ import {
 import { connectorParts } from '../../support/connector-parts.ts'
 import { eventually } from '../../support/eventually.ts'
 import { watchedScope } from '../../support/gateway-request.ts'
+import { admissionBy, planOf } from '../../support/planned-admission.ts'
 import { useTestRedis } from '../../support/use-test-redis.ts'
-import { admissionBy, planOf } from '../../unit/admission/planned-admission.ts'
 import { type SlotEngines, type SlotPod, startSlotEngines } from './slots-test-bed.ts'
 import { startEmbeddedEngine } from './start-embedded-engine.ts'
 

@@ -1,7 +1,8 @@
-import { readdir, utimes, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, rmdir, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import type { KvArtefact } from '../../../src/kvcache/kv-connector.ts'
+import { fileOf, partOf } from '../../../src/kvcache/llamacpp-slots/artefact.ts'
 import { fieldsWithoutSlot } from '../../../src/kvcache/llamacpp-slots/claim.ts'
 import {
   anySignal,
@@ -141,6 +142,23 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
       const { fields, claim } = await kit.cache.prepare(turn, { signal: anySignal() })
       await kit.first.run({ prompt: kit.prompt, sessionId: kit.session.id, fields })
       expect(await finishTurn(kit.cache, turn, { claim })).toMatchObject({ kind: 'stored' })
+    })
+
+    test('a save that fails, as on a full disk, leaves the KV in the slot to the session', async () => {
+      const turn = turnOf(kit.session, kit.first)
+      const { fields, claim } = await kit.cache.prepare(turn, { signal: anySignal() })
+      const usage = await kit.first.run({ prompt: kit.prompt, sessionId: kit.session.id, fields })
+      let folder = ''
+      const announce = async ({ artefactId }: { readonly artefactId: string }): Promise<void> => {
+        folder = join(kit.bed.kvDirectory, partOf(fileOf(artefactId)))
+        await mkdir(folder)
+      }
+      const finished = await finishTurn(kit.cache, turn, { claim, usage, announce })
+      await rmdir(folder)
+      expect(finished).toMatchObject({ kind: 'none', reason: 'offload_failed' })
+      const next = await serve(kit.first)
+      expect(next.prepared.presence).toMatchObject({ kind: 'hit', tier: 'gpu' })
+      expect(next.finished.kind).toBe('stored')
     })
 
     test('a sweep erases idle slots that the ledger does not account for, and no others', async () => {
