@@ -65,6 +65,7 @@ export const createResponseCaching = (config: Config, metrics: Metrics): Respons
   return {
     cache,
     beginCapture: createResponseCaptures({ cache, maxBytes, maxEntryBytes }).begin,
+    maxEntryBytes,
     models,
     onLookup: (result) => metrics.add('response_cache_lookups_total', { result }),
   }

@@ -23,6 +23,8 @@ export interface RequestScope {
   readonly signal: AbortSignal
   /** Tells Envoy that this decision takes up to `milliseconds` from now. Only the first call of a request counts. */
   extendDeadline(milliseconds: number): void
+  /** Tells that the decision does not need the request's body any more: its memory counts no longer. */
+  releaseBody(): void
 }
 
 export type Decision =
@@ -94,6 +96,7 @@ export type HeadersDecision =
       readonly kind: 'need-body'
       /** So many of its first bytes are enough. Default: the whole body is needed. */
       readonly prefixBytes?: number
+      /** Rejects rather than throws. */
       readonly decide: (body: Buffer, scope: RequestScope) => Promise<Decision>
     }
 

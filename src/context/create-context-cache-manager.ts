@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
+import { createSlices } from '../async/slices.ts'
+import type { JsonLimits } from '../json/scan-json-object.ts'
 import { type InferenceApi, inferenceApiOf } from '../openai/create-body.ts'
 import { engineUseOf } from '../openai/engine-paths.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
-import type { JsonLimits } from '../openai/parse-json-object.ts'
 import { RequestCancelledError } from './admit-turn.ts'
 import type {
   ContextCacheManager,
@@ -34,8 +35,6 @@ import { createUseSession, type UseSettings } from './use-session.ts'
 export interface ContextSettings extends CreateSettings, UseSettings, EndTurnSettings, JsonLimits {
   /** Header with the verified principal; undefined: the Authorization credential is the tenant. */
   readonly principalHeader: string | undefined
-  /** A longer body is not held for the response cache. */
-  readonly maxBodyBytes: number
   /** How long a deletion waits for the removal of the session's KV, which goes on after that. */
   readonly deleteWaitMs: number
   readonly reaper: ReaperSettings
@@ -53,15 +52,17 @@ export type ContextParts = Omit<TurnParts, 'hitCheck'> &
 export const createContextCacheManager = (given: ContextParts, settings: ContextSettings) => {
   const { events } = given
   const parts = { ...given, hitCheck: createHitCheck(events) }
+  const slices = createSlices()
   const tenants = createTenants(settings)
   const sessionIds = createSessionIdCipher(settings.secret)
   const reaper = createReaper({ ...parts, queue: parts.store }, settings.reaper)
   const turns = createActiveTurns({ ...parts, triggerSweep: reaper.triggerSweep }, settings)
-  const createSession = createCreateSession({ ...parts, tenants, sessionIds }, settings)
+  const createSession = createCreateSession({ ...parts, tenants, sessionIds, slices }, settings)
   const useSession = createUseSession({ ...parts, tenants, turns }, settings)
-  const manage = createManageSessions({ ...parts, tenants, sessionIds, reaper }, settings)
+  const manage = createManageSessions({ ...parts, tenants, sessionIds, reaper, slices }, settings)
   const plain = createPlainRequests(parts)
-  const responseCache = parts.responseCache && createResponseCacheHandler({ ...parts.responseCache, tenants }, settings)
+  const responseCache =
+    parts.responseCache && createResponseCacheHandler({ ...parts.responseCache, tenants, slices }, settings)
 
   /** An id of another system only groups requests. */
   const passForeign = (request: GatewayRequest, id: string): Decision => {
@@ -126,11 +127,16 @@ export const createContextCacheManager = (given: ContextParts, settings: Context
     }
   }
 
-  const orError = async <T>(where: 'headers' | 'body', decide: () => Promise<T>): Promise<T | Decision> => {
+  const orError = async <T>(
+    where: 'headers' | 'body',
+    { signal }: RequestScope,
+    decided: Promise<T>,
+  ): Promise<T | Decision> => {
     try {
-      return await decide()
+      return await decided
     } catch (thrown) {
-      if (thrown instanceof RequestCancelledError) return { kind: 'cancelled' }
+      if (thrown instanceof RequestCancelledError || (signal.aborted && thrown === signal.reason))
+        return { kind: 'cancelled' }
       const error = GatewayError.from(thrown)
       if (error.code === 'internal_error') events.fault(where, error.cause)
       return { kind: 'reject', error }
@@ -147,11 +153,12 @@ export const createContextCacheManager = (given: ContextParts, settings: Context
         turns.started(ticket)
         return { ...decision, ticket }
       }
-      const decision = await orError('headers', () => dispatch(request, target, scope))
+      const decision = await orError('headers', scope, dispatch(request, target, scope))
       if (decision.kind !== 'need-body') return report(decision)
       return {
         ...decision,
-        decide: async (body, bodyScope) => report(await orError('body', () => decision.decide(body, bodyScope))),
+        // No function here keeps the body: it is free as soon as it is read.
+        decide: (body, bodyScope) => orError('body', bodyScope, decision.decide(body, bodyScope)).then(report),
       }
     },
     endTurn: turns.endTurn,

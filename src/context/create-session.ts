@@ -1,6 +1,7 @@
-import { type InferenceApi, inferencePaths, readCreateBody } from '../openai/create-body.ts'
+import type { SlicedWork, Slices } from '../async/slices.ts'
+import type { JsonLimits } from '../json/scan-json-object.ts'
+import { type CreateBody, type InferenceApi, inferencePaths, readCreateBody } from '../openai/create-body.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
-import { type JsonLimits, parseJsonObject } from '../openai/parse-json-object.ts'
 import type { SessionRecord, TenantKey } from '../sessions/session-record.ts'
 import type { IdempotencyKey, TurnExpiry } from '../sessions/session-store.ts'
 import type { Decision, GatewayRequest, HeadersDecision, RequestScope } from './context-cache-manager.ts'
@@ -28,7 +29,7 @@ export interface CreateSettings extends TtlBounds, JsonLimits {
  * `/v1/context` (undefined) the body decides. What it returns throws GatewayError.
  */
 export const createCreateSession = (
-  parts: TurnParts & { readonly tenants: Tenants; readonly sessionIds: SessionIdCipher },
+  parts: TurnParts & { readonly tenants: Tenants; readonly sessionIds: SessionIdCipher; readonly slices: Slices },
   settings: CreateSettings,
 ) => {
   const expiry: TurnExpiry = settings.sliding ? { kind: 'slide' } : { kind: 'keep' }
@@ -92,6 +93,17 @@ export const createCreateSession = (
     }
   }
 
+  function* readBody(
+    request: GatewayRequest,
+    body: Buffer,
+    { api, tenant }: Pick<CheckedCreate, 'api' | 'tenant'>,
+  ): SlicedWork<CreateBody & Pick<CheckedCreate, 'retryOf'>> {
+    const read = yield* readCreateBody(body, api, settings)
+    const { form } = read
+    const retryOf = yield* idempotencyKeyOf(request, { tenant, form, body, secret: settings.secret })
+    return { ...read, retryOf }
+  }
+
   return (request: GatewayRequest, api: InferenceApi | undefined): HeadersDecision => {
     checkJsonBody(request)
     const tenant = parts.tenants.tenantOf(request)
@@ -99,11 +111,12 @@ export const createCreateSession = (
     if (request.endOfStream) throw new GatewayError('invalid_json', { message: 'The request has no body.' })
     return {
       kind: 'need-body',
-      decide: async (body, scope) => {
-        const { model, form } = readCreateBody(parseJsonObject(body, settings), api)
-        const retryOf = idempotencyKeyOf(request, { tenant, form, body, secret: settings.secret })
-        return createAndForward({ request, api, form, model, tenant, ttlSeconds, retryOf }, scope)
-      },
+      // No function here keeps the body: it is free as soon as it is read, while the turn may wait for minutes.
+      decide: (body, scope) =>
+        parts.slices.run(readBody(request, body, { api, tenant }), scope.signal).then((read) => {
+          scope.releaseBody()
+          return createAndForward({ request, api, tenant, ttlSeconds, ...read }, scope)
+        }),
     }
   }
 }

@@ -1,6 +1,8 @@
 import { within } from '../async/deadline.ts'
+import type { Slices } from '../async/slices.ts'
+import type { JsonLimits } from '../json/scan-json-object.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
-import { type JsonLimits, parseJsonObject } from '../openai/parse-json-object.ts'
+import { parseJsonObject } from '../openai/parse-json-object.ts'
 import { digestOf, type SessionRecord } from '../sessions/session-record.ts'
 import { type SessionStore, StoreUnavailableError } from '../sessions/session-store.ts'
 import type { Decision, GatewayRequest, HeadersDecision } from './context-cache-manager.ts'
@@ -13,6 +15,8 @@ import type { Tenants } from './tenant.ts'
 
 const defaultPageSize = 20
 const maxPageSize = 100
+/** Of a `PATCH`, whose body is one number. */
+const maxPatchBytes = 64 * 1024
 
 export interface ManageSettings extends TtlBounds, JsonLimits {
   /** How long a deletion waits for the removal of the session's KV, which goes on after that. */
@@ -27,6 +31,7 @@ export const createManageSessions = (
     readonly events: ContextEvents
     readonly pools: Pick<Pools, 'forget'>
     readonly reaper: Pick<Reaper, 'sweepAndWait'>
+    readonly slices: Slices
   },
   settings: ManageSettings,
 ) => {
@@ -47,8 +52,9 @@ export const createManageSessions = (
 
   const patch = (id: string, owner: Owner): HeadersDecision => ({
     kind: 'need-body',
-    decide: async (body) => {
-      const change = parseJsonObject(body, settings)
+    decide: async (body, scope) => {
+      const limits = { ...settings, maxBytes: maxPatchBytes }
+      const change = await parts.slices.run(parseJsonObject(body, limits), scope.signal)
       if (!change.has('ttl'))
         throw new GatewayError('missing_required_parameter', {
           param: 'ttl',

@@ -1,6 +1,6 @@
 import { nanoid } from 'nanoid'
 import { GatewayError } from '../openai/gateway-error.ts'
-import { maxModelLength, modelIn } from '../openai/scan-json.ts'
+import { maxModelLength, modelIn } from '../openai/model-in.ts'
 import { maxPrefixBytes } from '../routing/prefix-index.ts'
 import { type GatewayRequest, requestKeyHeader } from './context-cache-manager.ts'
 

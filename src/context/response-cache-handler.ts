@@ -1,6 +1,8 @@
+import type { SlicedWork, Slices } from '../async/slices.ts'
+import type { JsonLimits } from '../json/scan-json-object.ts'
 import type { InferenceApi } from '../openai/create-body.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
-import { type JsonLimits, parseJsonObject } from '../openai/parse-json-object.ts'
+import { parseJsonObject } from '../openai/parse-json-object.ts'
 import { type CacheableRequest, readCacheableRequest, uncountedMembers } from '../responsecache/eligibility.ts'
 import type { CachedResponse, ResponseCache } from '../responsecache/response-cache.ts'
 import type { BeginCapture, ResponseCapture } from '../responsecache/response-capture.ts'
@@ -16,6 +18,9 @@ import type { Tenants } from './tenant.ts'
 
 /** As a request header, asks for the response cache; in the response to an eligible request, `hit` or `miss`. */
 const responseCacheHeader = 'x-response-cache'
+
+/** Of a request that is parsed, compared and hashed in one slice, some 1 ms. */
+const bytesAtOnce = 65_536
 
 /** An earlier response to the same request, whose body names `model`. */
 export interface CacheHit {
@@ -37,6 +42,8 @@ export const cachedResponse = (
 export interface ResponseCacheParts {
   readonly cache: ResponseCache
   readonly beginCapture: BeginCapture
+  /** Longer requests are not cached, and their bodies not read. */
+  readonly maxEntryBytes: number
   /** The models whose requests may be answered from the cache. */
   readonly models: readonly string[]
   /** Result of an eligible request. */
@@ -48,25 +55,39 @@ export interface ResponseCacheParts {
  * without a response cache, and may send `cached`. Undefined: by its headers the request is not eligible.
  *
  * A request is eligible if it asks for the cache (`x-response-cache: on`, which Envoy's routes require too), Envoy
- * sends its body, of at most `maxBodyBytes`, and `Cache-Control` allows it (no `no-store`, `no-cache`). One that
+ * sends its body, of at most `maxEntryBytes`, and `Cache-Control` allows it (no `no-store`, `no-cache`). One that
  * creates a session is never eligible: it has to leave KV in a pod. Two equal requests at a time are both computed.
  */
 export const createResponseCacheHandler = (
-  parts: ResponseCacheParts & { readonly tenants: Tenants },
-  limits: JsonLimits & { readonly maxBodyBytes: number },
+  parts: ResponseCacheParts & { readonly tenants: Tenants; readonly slices: Slices },
+  settings: JsonLimits,
 ) => {
+  const limits = { ...settings, maxBytes: parts.maxEntryBytes }
   const models: ReadonlySet<string> = new Set(parts.models)
 
   /** Undefined: not eligible. What is wrong with the request is reported by the handler that decides on it. */
-  const readEligible = (request: GatewayRequest, api: InferenceApi, body: Buffer): EligibleRequest | undefined => {
-    const parsed = valueOrRefusal(() => parseJsonObject(body, limits))
-    if (parsed === undefined) return undefined
+  function* readEligible(
+    request: GatewayRequest,
+    api: InferenceApi,
+    body: Buffer,
+  ): SlicedWork<EligibleRequest | undefined> {
+    const parsed = yield* parseJsonObject(body, limits)
     const cacheable = readCacheableRequest(parsed)
     if (cacheable === undefined || !models.has(cacheable.model)) return undefined
-    const tenant = valueOrRefusal(() => parts.tenants.tenantOf(request))
+    const tenant = parts.tenants.tenantOf(request)
+    if (body.length > bytesAtOnce) yield
     const canonicalBody = canonicalJson(parsed, { without: uncountedMembers(api) })
-    if (tenant === undefined || canonicalBody === undefined) return undefined
+    if (canonicalBody === undefined) return undefined
     return { ...cacheable, key: responseKeyOf({ ...cacheable, canonicalBody, tenant, path: request.path }) }
+  }
+
+  const eligibleOrNone = async (work: SlicedWork<EligibleRequest | undefined>, signal: AbortSignal) => {
+    try {
+      return await parts.slices.run(work, signal)
+    } catch (error) {
+      if (error instanceof GatewayError) return undefined
+      throw error
+    }
   }
 
   const withCapture = (eligible: EligibleRequest, decision: Decision): Decision => {
@@ -94,7 +115,7 @@ export const createResponseCacheHandler = (
     return {
       kind: 'need-body',
       decide: async (body, scope) => {
-        const eligible = readEligible(request, api, body)
+        const eligible = await eligibleOrNone(readEligible(request, api, body), scope.signal)
         const response = eligible && parts.cache.lookUp(eligible.key)
         const first = await decide(scope, response && { model: eligible.model, response })
         const decision = first.kind === 'need-body' ? await first.decide(body, scope) : first
@@ -108,11 +129,11 @@ interface EligibleRequest extends CacheableRequest {
   readonly key: ResponseKey
 }
 
-const isEligible = (request: GatewayRequest, limits: { readonly maxBodyBytes: number }): boolean =>
+const isEligible = (request: GatewayRequest, limits: { readonly maxBytes: number }): boolean =>
   request.header(responseCacheHeader).join() === 'on' &&
   request.bodyReadable &&
   !request.endOfStream &&
-  Number(request.header('content-length')[0] ?? 0) <= limits.maxBodyBytes &&
+  Number(request.header('content-length')[0] ?? 0) <= limits.maxBytes &&
   (request.header('x-session-id').length > 0 || request.header('x-session-ttl').length === 0) &&
   request.header('content-encoding').every((value) => value === 'identity') &&
   !/(?:^|[,\s])no-(?:store|cache)(?:$|[=,;\s])/i.test(request.header('cache-control').join())
@@ -124,12 +145,3 @@ const observe = (capture: ResponseCapture | undefined): ResponseObserver =>
   capture === undefined
     ? { setHeaders: missHeaders, head: () => 'enough', chunk: () => 'enough', end: () => {} }
     : { ...capture, setHeaders: missHeaders }
-
-const valueOrRefusal = <T>(read: () => T): T | undefined => {
-  try {
-    return read()
-  } catch (error) {
-    if (error instanceof GatewayError) return undefined
-    throw error
-  }
-}

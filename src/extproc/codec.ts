@@ -44,7 +44,7 @@ export type ExtProcEvent =
       readonly endOfStream: boolean
       readonly metadata?: MetadataLookup
     }
-  /** A whole body has no `endOfStream` when trailers follow. `body` is valid until the callback returns. */
+  /** A whole body has no `endOfStream` when trailers follow. `body` is a view of its message, and retains all of it. */
   | { readonly kind: 'request_body'; readonly body: Buffer; readonly endOfStream: boolean }
   | { readonly kind: 'response_body'; readonly body: Buffer; readonly endOfStream: boolean }
   | { readonly kind: 'request_trailers' }

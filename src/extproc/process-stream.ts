@@ -34,12 +34,17 @@ export interface ProcessOptions {
   readonly codec: ExtProcCodec
   /** A longer request body is answered 413. */
   readonly maxBodyBytes: number
-  /** What all streams of a picker hold of request bodies. */
+  /** What all streams hold of request bodies, and what Envoy was told to send. */
   readonly bodyMemory: { readonly maxBytes: number; heldBytes: number }
   readonly hooks: ProcessHooks
   /** Monotonic clock, milliseconds. */
   readonly now: () => number
 }
+
+type RequestHeaders = Extract<ExtProcEvent, { kind: 'request_headers' }>
+
+/** What Envoy sends by its file. A body above `maxBodyBytes` has to arrive to be answered 413. */
+export const envoyBodyBytes = 16 * 1024 * 1024
 
 /** The HTTP request behind the headers that Envoy sent. */
 const toGatewayRequest = (head: {
@@ -70,6 +75,10 @@ export const decideSafely = async (
 /** What a client gets for an unexpected error. */
 export const failure = (thrown: unknown): Decision => ({ kind: 'reject', error: GatewayError.from(thrown) })
 
+type DecideOnBodyEffect = Extract<ExchangeEffect, { kind: 'decide_on_body' }>
+
+const startDecision = async ({ decide, body }: DecideOnBodyEffect, scope: RequestScope) => decide(body, scope)
+
 /** One HTTP request in Envoy. */
 export class ProcessStream implements StreamHandler<ExtProcEvent>, RequestScope {
   readonly #stream: GrpcStream<Reply>
@@ -79,6 +88,9 @@ export class ProcessStream implements StreamHandler<ExtProcEvent>, RequestScope 
   #state: ExchangeState = initialExchange
   readonly #abort = new AbortController()
   #isDraining = false
+  /** What counts of this stream in `bodyMemory`. */
+  #bodyBytes = 0
+  #isReadingBody = false
 
   constructor(stream: GrpcStream<Reply>, options: ProcessOptions) {
     this.#stream = stream
@@ -101,6 +113,7 @@ export class ProcessStream implements StreamHandler<ExtProcEvent>, RequestScope 
 
   closed(): void {
     this.#take({ kind: 'closed' })
+    if (!this.#isReadingBody) this.releaseBody()
   }
 
   get signal(): AbortSignal {
@@ -109,6 +122,15 @@ export class ProcessStream implements StreamHandler<ExtProcEvent>, RequestScope 
 
   extendDeadline(milliseconds: number): void {
     this.#take({ kind: 'extend', milliseconds })
+  }
+
+  releaseBody(): void {
+    this.#countBody(0)
+  }
+
+  #countBody(bytes: number): void {
+    this.#options.bodyMemory.heldBytes += bytes - this.#bodyBytes
+    this.#bodyBytes = bytes
   }
 
   #take(input: ExchangeInput): void {
@@ -121,10 +143,10 @@ export class ProcessStream implements StreamHandler<ExtProcEvent>, RequestScope 
   #perform(effect: ExchangeEffect): void {
     switch (effect.kind) {
       case 'decide_on_headers':
-        void this.#decide(() => this.#options.service.onHeaders(toGatewayRequest(effect.request), this))
+        void this.#decideOnHeaders(effect.request)
         return
       case 'decide_on_body':
-        void this.#decide(() => effect.decide(effect.body, this))
+        void this.#decideOnBody(effect)
         return
       case 'abort':
         this.#abort.abort()
@@ -154,8 +176,35 @@ export class ProcessStream implements StreamHandler<ExtProcEvent>, RequestScope 
     }
   }
 
-  async #decide(decide: () => Promise<HeadersDecision>): Promise<void> {
-    this.#take({ kind: 'decision', decision: await decideSafely(decide, this.#options.hooks) })
+  async #decideOnHeaders(request: RequestHeaders): Promise<void> {
+    const { service, hooks } = this.#options
+    const decision = await decideSafely(() => service.onHeaders(toGatewayRequest(request), this), hooks)
+    const isExpected = decision.kind === 'need-body' && !request.endOfStream && this.#state.kind === 'deciding'
+    const refused = isExpected && canReadBody(request.bodyMode) ? this.#expectBody(request) : undefined
+    this.#take({ kind: 'decision', decision: refused ?? decision })
+  }
+
+  /** Counts a body before Envoy sends it: what has come of a message is held by grpc-js. Returns why it must not come. */
+  #expectBody({ headers }: RequestHeaders): Decision | undefined {
+    const { bodyMemory, maxBodyBytes } = this.#options
+    const [length = ''] = headers('content-length')
+    const bytes = /^\d{1,15}$/.test(length) ? Number(length) : Math.max(maxBodyBytes, envoyBodyBytes)
+    if (bodyMemory.heldBytes + bytes > bodyMemory.maxBytes)
+      return { kind: 'reject', error: new GatewayError('rate_limit_exceeded') }
+    this.#countBody(bytes)
+    return undefined
+  }
+
+  /** No function here keeps the body: it is free as soon as the service has read it. */
+  #decideOnBody(effect: DecideOnBodyEffect): Promise<void> {
+    this.#countBody(effect.body.length)
+    this.#isReadingBody = true
+    const started = startDecision(effect, this)
+    return decideSafely(() => started, this.#options.hooks).then((decision) => {
+      this.releaseBody()
+      this.#isReadingBody = false
+      this.#take({ kind: 'decision', decision })
+    })
   }
 
   /** An observer that throws gets nothing more; the response continues. */

@@ -10,7 +10,7 @@ import { type ServedStream, type StreamMethod, type StreamStatus, serveStream } 
 import { createHealthCheck, createHealthWatch, type HealthState } from './health.ts'
 import { createListener, type ListenAddress, type Listener } from './listener.ts'
 import { createProcessMethod } from './process-method.ts'
-import type { ProcessHooks } from './process-stream.ts'
+import { envoyBodyBytes, type ProcessHooks } from './process-stream.ts'
 import { createSelfSigned } from './self-signed.ts'
 import { followTlsFiles, readTlsFiles, type TlsFiles } from './tls-files.ts'
 
@@ -30,9 +30,7 @@ export interface ExtProcServerOptions {
 
 /** A message may hold this much beyond a body: headers, framing. Envoy's own limit for headers is 60 KiB. */
 const messageOverheadBytes = 64 * 1024
-/** What Envoy sends by its file. A body above `maxBodyBytes` has to arrive to be answered 413. */
-const envoyBodyBytes = 16 * 1024 * 1024
-/** Most memory for the bodies that a picker holds, unless two of the largest take more. */
+/** Most memory for the bodies of requests, unless two of the largest take more. */
 const maxHeldBodyBytes = 256 * 1024 * 1024
 /** Envoy opens a stream for each HTTP request, all of a worker's on one connection. */
 const maxConcurrentStreams = 65_536

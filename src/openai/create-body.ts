@@ -1,5 +1,9 @@
+import type { SlicedWork } from '../async/slices.ts'
+import { readJson } from '../json/read-json.ts'
+import type { JsonLimits, JsonMember } from '../json/scan-json-object.ts'
 import { GatewayError } from './gateway-error.ts'
-import { maxModelLength } from './scan-json.ts'
+import { maxModelLength } from './model-in.ts'
+import { checkJsonObject } from './parse-json-object.ts'
 
 /** OpenAI's three APIs to run a model, and the forms of their request bodies. */
 export type InferenceApi = 'completions' | 'chat' | 'responses'
@@ -25,38 +29,62 @@ const formByMember = { messages: 'chat', prompt: 'completions', input: 'response
 type PromptMember = keyof typeof formByMember
 const promptMembers: readonly PromptMember[] = ['messages', 'prompt', 'input']
 
-const isPrompt = (member: PromptMember, value: unknown): boolean => {
-  if (member !== 'messages' && typeof value === 'string') return value !== ''
-  const mayHold = (item: unknown): boolean => member !== 'messages' || (typeof item === 'object' && item !== null)
-  return Array.isArray(value) && value.length > 0 && value.every(mayHold)
+/** What a body of a create says. */
+export interface CreateBody {
+  readonly model: string
+  readonly form: InferenceApi
 }
 
 /**
  * Checks the members that the gateway reads of a body that creates a session; the engine checks the rest. `form` is
  * fixed by the path; undefined on `/v1/context`: the one of `prompt`, `messages` and `input` that is not null decides.
- * @throws GatewayError `missing_required_parameter`, `invalid_type`
+ * No value is built but the model's name. In slices.
+ * @throws GatewayError `missing_required_parameter`, `invalid_type`, or as `checkJsonObject`
  */
-export const readCreateBody = (
-  body: ReadonlyMap<string, unknown>,
+export function* readCreateBody(
+  body: Buffer,
   form: InferenceApi | undefined,
-): { readonly model: string; readonly form: InferenceApi } => {
-  const model = body.get('model')
-  if (model === undefined) throw missing('model', 'The model is missing.')
+  limits: JsonLimits,
+): SlicedWork<CreateBody> {
+  const { members } = yield* checkJsonObject(body, limits, promptMembers)
+  const given = members.get('model')
+  if (given === undefined) throw missing('model', 'The model is missing.')
+  const model = textIn(body, given)
   // Half a surrogate pair is no UTF-8: Envoy would refuse every reply that names the model.
-  if (typeof model !== 'string' || model === '' || model.length > maxModelLength || /\p{Cs}/u.test(model))
+  if (model === undefined || model === '' || model.length > maxModelLength || /\p{Cs}/u.test(model))
     throw invalid('model', `model is a string of 1 to ${maxModelLength} characters.`)
-  const member = promptMember(body, form)
-  if (!isPrompt(member, body.get(member))) throw invalid(member, `${member} is empty or of the wrong type.`)
-  return { model, form: formByMember[member] }
+  const present = new Map([...members].filter(([, { start }]) => body[start] !== firstOfNull))
+  const name = promptMember(present, form)
+  if (!isPrompt(body, name, present.get(name))) throw invalid(name, `${name} is empty or of the wrong type.`)
+  return { model, form: formByMember[name] }
+}
+
+const quote = 0x22
+const openArray = 0x5b
+const firstOfNull = 0x6e
+/** A character beyond the first 65,536 has two escapes of six bytes, and counts as two. */
+const maxModelBytes = 6 * maxModelLength + 2
+
+const textIn = (body: Buffer, { start, end }: JsonMember): string | undefined => {
+  if (body[start] !== quote || end - start > maxModelBytes) return undefined
+  const text = readJson(body.toString('utf8', start, end))
+  return typeof text === 'string' ? text : undefined
+}
+
+const isPrompt = (body: Buffer, name: PromptMember, member: JsonMember | undefined): boolean => {
+  if (member === undefined) return false
+  const { start, end, items, hasScalars } = member
+  if (body[start] === quote) return name !== 'messages' && end - start > '""'.length
+  return body[start] === openArray && items > 0 && (name !== 'messages' || !hasScalars)
 }
 
 const missing = (param: string, message: string) => new GatewayError('missing_required_parameter', { param, message })
 const invalid = (param: string, message: string) => new GatewayError('invalid_type', { param, message })
 
-const promptMember = (body: ReadonlyMap<string, unknown>, form: InferenceApi | undefined): PromptMember => {
+const promptMember = (present: ReadonlyMap<string, JsonMember>, form: InferenceApi | undefined): PromptMember => {
   const candidates =
     form === undefined ? promptMembers : promptMembers.filter((member) => formByMember[member] === form)
-  const [member, another] = candidates.filter((candidate) => (body.get(candidate) ?? null) !== null)
+  const [member, another] = candidates.filter((candidate) => present.has(candidate))
   const wanted = candidates.join(', ')
   if (member === undefined && form === undefined) throw missing('prompt', `One of ${wanted} is required.`)
   if (member === undefined) throw missing(wanted, `${wanted} is missing.`)

@@ -185,7 +185,6 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
       minTtlSeconds: 10,
       maxTtlSeconds: 86_400,
       defaultTtlSeconds: 3600,
-      maxBodyBytes: 100_000,
       maxJsonDepth: 64,
       maxJsonKeys: 1000,
       leaseMs: 600_000,
@@ -321,7 +320,7 @@ const createResponseCaching = (models: readonly string[]): ResponseCacheParts =>
   const maxEntryBytes = 10_000
   const cache = createMemoryResponseCache({ maxBytes: 100_000, maxEntryBytes, onEvicted: () => {} })
   const { begin: beginCapture } = createResponseCaptures({ cache, maxBytes: 100_000, maxEntryBytes })
-  return { cache, beginCapture, models, onLookup: () => {} }
+  return { cache, beginCapture, maxEntryBytes, models, onLookup: () => {} }
 }
 
 export const promptBody = { model: 'm', prompt: 'Say this is a test' }

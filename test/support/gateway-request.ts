@@ -41,6 +41,7 @@ export const watchedScope = (): WatchedScope => {
     extendDeadline: (milliseconds) => {
       extensions.push(milliseconds)
     },
+    releaseBody: () => {},
     leave: () => {
       client.abort()
     },

@@ -40,7 +40,7 @@ const noRequirements = {
 } as const
 
 /** No client disconnects, and Envoy waits. */
-const newScope = () => ({ signal: new AbortController().signal, extendDeadline: () => {} })
+const newScope = () => ({ signal: new AbortController().signal, extendDeadline: () => {}, releaseBody: () => {} })
 
 /**
  * A gateway in front of pods with slots, on virtual time: the parts of {@link createGatewayParts}, the queue of turns

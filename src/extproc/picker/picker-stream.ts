@@ -62,6 +62,9 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
 
   extendDeadline(): void {}
 
+  /** The body is forwarded after its decision. */
+  releaseBody(): void {}
+
   message(event: ExtProcEvent): void {
     switch (event.kind) {
       case 'request_headers':

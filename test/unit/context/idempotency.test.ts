@@ -1,13 +1,14 @@
 import { describe, expect, test } from '@jest/globals'
 import { idempotencyKeyOf } from '../../../src/context/idempotency.ts'
 import type { TenantKey } from '../../../src/sessions/session-record.ts'
+import { allSlices } from '../../support/all-slices.ts'
 import { errorOf } from '../../support/error-of.ts'
 import { gatewayRequest } from '../../support/gateway-request.ts'
 
 const create = { tenant: 'tenant-a' as TenantKey, form: 'chat', body: Buffer.from('body-1'), secret: 'a secret' }
 
 const keyOf = (headers: Readonly<Record<string, string | readonly string[]>>, change: Partial<typeof create> = {}) =>
-  idempotencyKeyOf(gatewayRequest({ path: '/v1/context', headers }), { ...create, ...change })
+  allSlices(idempotencyKeyOf(gatewayRequest({ path: '/v1/context', headers }), { ...create, ...change }))
 
 describe('idempotencyKeyOf', () => {
   test.each([

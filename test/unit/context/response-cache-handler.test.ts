@@ -71,7 +71,7 @@ describe('without a session', () => {
     ['asks for nothing', { headers: { 'x-response-cache': 'off' } }],
     ['forbids it', { headers: { 'cache-control': 'no-cache' } }],
     ['forbids it among other things', { headers: { 'cache-control': 'max-age=0, No-Store' } }],
-    ['is longer than bodies may be', { headers: { 'content-length': '100001' } }],
+    ['is longer than entries may be', { headers: { 'content-length': '10001' } }],
     ['is compressed', { headers: { 'content-encoding': 'gzip' } }],
     ['is sampled', { body: { ...body, temperature: 1 } }],
     ['has another model', { body: { ...body, model: 'unlisted' } }],

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, test } from '@jest/globals'
 import type {
   Decision,
@@ -7,6 +8,7 @@ import type {
 } from '../../../src/context/context-cache-manager.ts'
 import type { Reply } from '../../../src/extproc/codec.ts'
 import { GatewayError } from '../../../src/openai/gateway-error.ts'
+import { createLatch } from '../../support/latch.ts'
 import { openStream, requestHeaders } from './stream-harness.ts'
 
 const pass: Decision = { kind: 'passthrough', destinations: [] }
@@ -57,6 +59,82 @@ describe('a decision that fails is answered with an error, and reported as a fau
     await stream.nextReply()
     expect(stream.sent.map(errorCode)).toEqual([code])
     expect(stream.faults).toHaveLength(1)
+  })
+})
+
+describe('a body counts from before Envoy sends it until it is read', () => {
+  const needsBody = (decide: () => Promise<Decision>): HeadersDecision => ({ kind: 'need-body', decide })
+  const announced = (bytes: string) => requestHeaders(bytes === '' ? {} : { 'content-length': [bytes] })
+  const open = async (
+    bodyMemory: { readonly maxBytes: number; heldBytes: number },
+    { bytes = '800', decide = async (): Promise<Decision> => pass } = {},
+  ) => {
+    const stream = openStream(async () => needsBody(decide), { bodyMemory })
+    stream.receiver.message(announced(bytes))
+    await stream.nextReply()
+    return stream
+  }
+  const room = () => ({ maxBytes: 2000, heldBytes: 0 })
+
+  test('one for which there is no room is refused, and does not come', async () => {
+    const bodyMemory = room()
+    const streams = [await open(bodyMemory), await open(bodyMemory), await open(bodyMemory)]
+
+    expect(streams.map(({ sent: [reply] }) => errorCode(reply))).toEqual([undefined, undefined, 'rate_limit_exceeded'])
+    expect(streams.map(({ sent: [reply] }) => reply?.kind)).toEqual(['continue', 'continue', 'decision'])
+    expect(bodyMemory.heldBytes).toBe(1600)
+  })
+
+  test('one of unknown length counts as the longest that Envoy sends', async () => {
+    const bodyMemory = { maxBytes: 20_000_000, heldBytes: 0 }
+    const streams = [await open(bodyMemory, { bytes: '' }), await open(bodyMemory, { bytes: '' })]
+
+    expect(streams.map(({ sent: [reply] }) => reply?.kind)).toEqual(['continue', 'decision'])
+    expect(bodyMemory.heldBytes).toBe(16 * 1024 * 1024)
+  })
+
+  test('it makes room when its stream ends before it has come', async () => {
+    const bodyMemory = room()
+    const { receiver } = await open(bodyMemory)
+    receiver.closed()
+
+    expect(bodyMemory.heldBytes).toBe(0)
+  })
+
+  test('it makes room with its decision, also where the client has left before', async () => {
+    const bodyMemory = room()
+    const decided = createLatch()
+    const decide = async (): Promise<Decision> => {
+      await decided.opened
+      return pass
+    }
+    const streams = [await open(bodyMemory, { decide }), await open(bodyMemory, { decide })]
+    for (const { receiver } of streams)
+      receiver.message({ kind: 'request_body', body: Buffer.alloc(700), endOfStream: true })
+    streams[1]?.receiver.closed()
+    expect(bodyMemory.heldBytes).toBe(1400)
+
+    decided.open()
+    await nextTurn()
+    expect(bodyMemory.heldBytes).toBe(0)
+  })
+
+  test('it makes room as soon as the service does not need it', async () => {
+    const bodyMemory = room()
+    const decision: HeadersDecision = {
+      kind: 'need-body',
+      decide: (_body, scope) => {
+        scope.releaseBody()
+        return never
+      },
+    }
+    const stream = openStream(async () => decision, { bodyMemory })
+    stream.receiver.message(announced('800'))
+    await stream.nextReply()
+    stream.receiver.message({ kind: 'request_body', body: Buffer.alloc(700), endOfStream: true })
+    await nextTurn()
+
+    expect(bodyMemory.heldBytes).toBe(0)
   })
 })
 

@@ -1,8 +1,12 @@
 import { describe, expect, test } from '@jest/globals'
 import { type InferenceApi, readCreateBody } from '../../../src/openai/create-body.ts'
+import { allSlices } from '../../support/all-slices.ts'
 import { errorOf } from '../../support/error-of.ts'
 
-const read = (body: object, form?: InferenceApi) => readCreateBody(new Map(Object.entries(body)), form)
+const limits = { maxJsonDepth: 64, maxJsonKeys: 20_000 }
+
+const readText = (text: string, form?: InferenceApi) => allSlices(readCreateBody(Buffer.from(text), form, limits))
+const read = (body: object, form?: InferenceApi) => readText(JSON.stringify(body), form)
 
 const messages = [{ role: 'user', content: 'hi' }]
 const longName = 'é'.repeat(1025)
@@ -62,8 +66,18 @@ describe('readCreateBody', () => {
     })
   })
 
+  test('takes the last prompt of several, as engines do', () => {
+    expect(readText('{"model":"m","prompt":7,"prompt":"hi"}')).toEqual({ model: 'm', form: 'completions' })
+    expect(errorOf(() => readText('{"model":"m","prompt":"hi","prompt":[]}'))).toMatchObject({ param: 'prompt' })
+  })
+
+  test('takes a prompt of a million token ids', () => {
+    const prompt = Array.from({ length: 1_000_000 }, (_, index) => index % 100_000)
+    expect(read({ model: 'm', prompt })).toEqual({ model: 'm', form: 'completions' })
+  })
+
   test('ignores members of the prototype', () => {
-    expect(errorOf(() => read(JSON.parse('{"__proto__":{"model":"m","prompt":"hi"}}')))).toMatchObject({
+    expect(errorOf(() => readText('{"__proto__":{"model":"m","prompt":"hi"}}'))).toMatchObject({
       code: 'missing_required_parameter',
       param: 'model',
     })

@@ -34,49 +34,6 @@ export const modelIn = (beginning: Buffer): string | undefined => {
 
 const quote = 0x22
 const backslash = 0x5c
-const colon = 0x3a
-
-/**
- * How often `model` is a key of the outermost object, also with escapes; undefined: the text is beyond the limits.
- * Scans the bytes once, without recursion or copies, and skips strings with the runtime's own search. It does not
- * validate: on bytes that are not JSON the count means nothing, and the parser reports the error.
- */
-export const countModelKeys = (
-  body: Buffer,
-  limits: { readonly maxJsonDepth: number; readonly maxJsonKeys: number },
-): number | undefined => {
-  let depth = 0
-  let keys = 0
-  let containers = 0
-  let modelKeys = 0
-  let stringStart = -1
-  let stringEnd = -1
-  for (let at = 0; at < body.length; at += 1) {
-    switch (body[at]) {
-      case quote:
-        stringStart = at
-        stringEnd = endOfString(body, at)
-        at = stringEnd
-        break
-      case colon:
-        keys += 1
-        if (depth === 1 && isModelKey(body, stringStart, stringEnd)) modelKeys += 1
-        if (keys > limits.maxJsonKeys) return undefined
-        break
-      case 0x7b:
-      case 0x5b:
-        depth += 1
-        containers += 1
-        if (depth > limits.maxJsonDepth || containers > limits.maxJsonKeys) return undefined
-        break
-      case 0x7d:
-      case 0x5d:
-        depth -= 1
-        break
-    }
-  }
-  return modelKeys
-}
 
 /** Each of the five letters may be written as `\uXXXX`: a second `model` must not hide behind that. */
 const isModelKey = (body: Buffer, start: number, end: number): boolean => {
