@@ -79,14 +79,19 @@ export const startFleet = async (options: FleetOptions, { way, children, folder 
 }
 
 /** The pods of a vLLM fleet, which outlive a way. */
-export const vllmFleet = ({ description }: RunningVllmFleet, { connector }: FleetOptions): Fleet => ({
-  pods: description.pods.map(({ address }) => address),
-  processes: [],
-  kvDirectory: description.l2Directory,
-  model: description.servedModelName,
-  vocabulary: { firstId: 100, size: 3800 },
-  environment: { ...gatewayEnvironment(description), CONNECTOR: connector },
-})
+export const vllmFleet = ({ description }: RunningVllmFleet, { connector }: FleetOptions): Fleet => {
+  const pods = description.pods.map(({ address }) => address)
+  return {
+    pods,
+    processes: [],
+    kvDirectory: description.l2Directory,
+    model: description.servedModelName,
+    vocabulary: { firstId: 100, size: 3800 },
+    // Options of one connector are refused with another.
+    environment:
+      connector === 'lmcache' ? gatewayEnvironment(description) : { PODS: pods.join(), CONNECTOR: connector },
+  }
+}
 
 const models = z.object({ data: z.array(z.object({ meta: z.object({ n_vocab: z.int() }) })).min(1) })
 
