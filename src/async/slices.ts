@@ -15,7 +15,7 @@ export const createSlices = (): Slices => {
   const waiting: (() => boolean)[] = []
 
   const next = (): void => {
-    const [goOn] = waiting.splice(0, 1)
+    const goOn = waiting.shift()
     if (goOn?.() === true) waiting.push(goOn)
     if (waiting.length > 0) setImmediate(next)
   }

@@ -23,7 +23,7 @@ export interface RequestScope {
   readonly signal: AbortSignal
   /** Tells Envoy that this decision takes up to `milliseconds` from now. Only the first call of a request counts. */
   extendDeadline(milliseconds: number): void
-  /** Tells that the decision does not need the request's body any more: its memory counts no longer. */
+  /** Ends the count of the body's memory: the decision has read it. */
   releaseBody(): void
 }
 

@@ -19,7 +19,7 @@ export interface JudgedTurn {
   readonly usage: TokenUsage
 }
 
-/** Whether hits are worth anything, by what engines reused of them. */
+/** Whether engines reuse the KV of hits, by `usage`. */
 export interface HitCheck {
   /** False: turns of three sessions in a row reused almost nothing, and none has reused anything since. */
   isReused(engines: JudgedEngines): boolean
@@ -34,9 +34,9 @@ const sessionsInARow = 3
 const maxEngines = 1_000
 
 interface Standing {
-  /** Sessions whose hits were worth nothing since one was worth something, the last ones, and whose they are. */
+  /** The latest sessions whose hits were not reused, oldest first, and their tenants. A reused hit clears it. */
   readonly failed: Map<SessionKey, TenantKey>
-  /** Tenants whose hits were worth something last, at most two. */
+  /** Tenants of the latest reused hits, at most two. */
   succeeded: readonly TenantKey[]
   isReused: boolean
 }

@@ -28,7 +28,7 @@ export const loadBudgetMs = (
   return Math.min(Math.max(backlogMs + recomputeMs, controlCallsMs), maxLoadMs)
 }
 
-/** The share of loads that seem to be worth nothing and are tried: what was learnt in a bad hour may hold no more. */
+/** Share of loads that are tried although they seem useless: what was measured in a bad hour may have changed. */
 const triedShare = 0.02
 
 interface Limits {

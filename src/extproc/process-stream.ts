@@ -34,7 +34,7 @@ export interface ProcessOptions {
   readonly codec: ExtProcCodec
   /** A longer request body is answered 413. */
   readonly maxBodyBytes: number
-  /** What all streams hold of request bodies, and what Envoy was told to send. */
+  /** Request bodies of all streams: those held, and those that Envoy has been asked to send. */
   readonly bodyMemory: { readonly maxBytes: number; heldBytes: number }
   readonly hooks: ProcessHooks
   /** Monotonic clock, milliseconds. */

@@ -23,7 +23,7 @@ export interface JsonMember {
   readonly hasScalars: boolean
 }
 
-/** What a scan tells of a text. */
+/** Result of a scan. */
 export type JsonScan =
   | {
       readonly kind: 'object'
@@ -129,7 +129,7 @@ class Scanner {
     return undefined
   }
 
-  /** What the whole text is. */
+  /** The result, at the end of the text. */
   end(): JsonScan {
     if (this.#depth > 0 || !mayEnd(this.#state)) return { kind: 'not-json' }
     if (this.#isObject[1] !== true) return { kind: 'other-json' }

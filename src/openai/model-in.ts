@@ -35,7 +35,7 @@ export const modelIn = (beginning: Buffer): string | undefined => {
 const quote = 0x22
 const backslash = 0x5c
 
-/** Each of the five letters may be written as `\uXXXX`: a second `model` must not hide behind that. */
+/** Each of the five letters may be written as `\uXXXX`. A parser that throws is too slow for keys that are no JSON. */
 const isModelKey = (body: Buffer, start: number, end: number): boolean => {
   const length = end - start - 1
   if (length < 5 || length > 30) return false

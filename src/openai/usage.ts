@@ -16,7 +16,7 @@ export const readUsage = (value: unknown): TokenUsage | undefined => {
   const details = membersOf(usage['input_tokens_details'] ?? usage['prompt_tokens_details'])
   const cachedTokens = count(details['cached_tokens'] ?? usage['cached_tokens'])
   if (promptTokens === undefined && outputTokens === undefined && cachedTokens === undefined) return undefined
-  return { promptTokens: promptTokens ?? 0, outputTokens: outputTokens ?? 0, ...told(cachedTokens) }
+  return { promptTokens: promptTokens ?? 0, outputTokens: outputTokens ?? 0, ...cachedIfKnown(cachedTokens) }
 }
 
 /** Reads the `timings` of a response of llama-server, whose streams have them without being asked. */
@@ -27,10 +27,10 @@ export const readTimings = (value: unknown): TokenUsage | undefined => {
   if (computedTokens === undefined || outputTokens === undefined) return undefined
   const cachedTokens = count(timings['cache_n'])
   // The prompt count excludes the cached tokens.
-  return { promptTokens: computedTokens + (cachedTokens ?? 0), outputTokens, ...told(cachedTokens) }
+  return { promptTokens: computedTokens + (cachedTokens ?? 0), outputTokens, ...cachedIfKnown(cachedTokens) }
 }
 
-const told = (cachedTokens: number | undefined) => (cachedTokens === undefined ? {} : { cachedTokens })
+const cachedIfKnown = (cachedTokens: number | undefined) => (cachedTokens === undefined ? {} : { cachedTokens })
 
 const none: Members = {}
 

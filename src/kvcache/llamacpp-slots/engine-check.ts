@@ -3,7 +3,7 @@ import * as z from 'zod'
 import type { EngineFinding } from '../kv-connector.ts'
 import { type ActionEnd, slotsAnswer } from '../slots/slot-client.ts'
 import type { SlotTurn } from '../slots/slot-ledger.ts'
-import { partOf } from './artefact.ts'
+import { fileOf, partOf } from './artefact.ts'
 import { leaseMs } from './open-claims.ts'
 import { endInTime, type Parts, releaseSlot } from './parts.ts'
 
@@ -74,7 +74,7 @@ const saveAndRestore = async (
   signal: AbortSignal,
 ): Promise<'restored' | 'refused' | 'late'> => {
   const { client, files } = parts
-  const file = partOf(`ctx-${place.turnId}`)
+  const file = partOf(fileOf(place.turnId))
   const steps: readonly (() => Promise<ActionEnd<unknown>>)[] = [
     () => client.save(place, file),
     () => client.erase(place),

@@ -95,8 +95,8 @@ export interface SlotLedger {
   /** Ends the lease, if the turn has it. With `content`, its session owns the slot then; after a sweep, nobody. */
   release(turn: SlotTurn & { readonly content?: SlotContent | undefined }): Promise<void>
   /**
-   * Calls back with the pod of each slot that a turn or a sweep releases: at once where this process releases it; when
-   * another one does, soon, and not if the news are lost. There is one listener.
+   * Calls back with the pod of each slot that a turn or a sweep releases: of this process at once; of other processes
+   * when their message arrives, and never if it is lost. There is one listener.
    */
   onRelease(released: (pod: string) => void): void
   /** Every slot of the pod that was ever claimed or erased. */

@@ -31,7 +31,7 @@ export const createRedisSlotLedger = (redis: RedisConnection): SlotLedger => {
   const [claim, renew, release] = [script('claim'), script('renew'), script('release')]
   const [list, seize] = [script('list'), script('seize')]
   const channel = `${redis.keyPrefix}kv:released`
-  /** This process knows of its own releases before it is told. */
+  /** This process knows of its own releases without a message. */
   const sender = randomUUID()
   let released = (_pod: string): void => {}
   const keyOf = (pod: string): string => `${redis.keyPrefix}kv:slots:${pod}`
