@@ -12,9 +12,12 @@ export const slotClaim = z.object({
    * matters only with `--context-shift`, which excludes stored KV.
    */
   tag: z.int(),
-  /** Of the engine; it names the artefact that the turn leaves. */
+  /** Of the engine, or {@link unknownEngine}; it names the artefact that the turn leaves. */
   fingerprint: z.string(),
 })
+
+/** The engine did not answer before the turn: Envoy may send the turn to another one. */
+export const unknownEngine = ''
 
 export type SlotClaim = z.infer<typeof slotClaim>
 

@@ -4,7 +4,7 @@ import type { NotStoredReason } from '../reasons.ts'
 import type { ActionEnd, SavedSlot } from '../slots/slot-client.ts'
 import type { SlotContent } from '../slots/slot-ledger.ts'
 import { artefactIdOf, fileOf, formatPayload, partOf } from './artefact.ts'
-import { type SlotClaim, slotClaim } from './claim.ts'
+import { type SlotClaim, slotClaim, unknownEngine } from './claim.ts'
 import { leaseMs } from './open-claims.ts'
 import { endInTime, type Parts, releaseSlot } from './parts.ts'
 import { isFromTurn, isFromUnheldTurn, markOf } from './slot-evidence.ts'
@@ -24,19 +24,20 @@ export const finish = async (parts: Parts, turn: EndedTurn): Promise<FinishOutco
   if (isTooShort) return none('too_short')
   if (isHeld && claim.pod === pod) return finishIn(parts, turn, claim)
   const found = await findTurn(parts, turn, claim)
-  return found === undefined ? none(isHeld ? 'served_elsewhere' : 'no_room') : finishIn(parts, turn, found)
+  if (found !== undefined) return finishIn(parts, turn, found)
+  return none(claim.pod !== pod ? 'served_elsewhere' : claim.fingerprint === unknownEngine ? 'not_attached' : 'no_room')
 }
 
 /** The slot in which a turn has run that held none in its pod, held for it now. */
 const findTurn = async (parts: Parts, turn: EndedTurn, claim: SlotClaim): Promise<SlotClaim | undefined> => {
   const { pod, turnId, session, totalTokens, signal } = turn
   const { slots, fingerprint } = await parts.engines.look(pod, signal, { isClaimed: true })
-  // Tasks of another pod have numbers of their own.
-  const previousTask = claim.pod === pod ? claim.previousTask : -1
-  const seen = slots.find((slot) => isFromUnheldTurn({ ...claim, previousTask, totalTokens }, slot))
-  if (seen === undefined || fingerprint !== claim.fingerprint) return undefined
+  // Another pod has an engine, and numbers of tasks, of its own.
+  const sought = claim.pod === pod ? claim : { ...claim, pod, previousTask: -1, fingerprint }
+  const seen = slots.find((slot) => isFromUnheldTurn({ ...sought, totalTokens }, slot))
+  if (seen === undefined || sought.fingerprint !== fingerprint) return undefined
   const taken = await parts.ledger.seize({ pod, slot: seen.id, turnId, session, leaseMs })
-  return taken === undefined ? undefined : { ...claim, pod, slot: seen.id, previousTask }
+  return taken === undefined ? undefined : { ...sought, slot: seen.id }
 }
 
 const finishIn = async (parts: Parts, turn: EndedTurn, claim: SlotClaim): Promise<FinishOutcome> => {

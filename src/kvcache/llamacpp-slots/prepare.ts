@@ -7,7 +7,7 @@ import type { SlotSnapshot } from '../slots/slot-client.ts'
 import type { ClaimOutcome, SlotContent, SlotTurn } from '../slots/slot-ledger.ts'
 import { parsePayload } from './artefact.ts'
 import type { IntactFile } from './artefact-files.ts'
-import type { SlotClaim } from './claim.ts'
+import { type SlotClaim, unknownEngine } from './claim.ts'
 import { type EngineView, isLate } from './engines.ts'
 import { leaseMs } from './open-claims.ts'
 import { follow, type Parts, releaseSlot } from './parts.ts'
@@ -37,7 +37,7 @@ interface Search {
 /**
  * Finds or makes a slot that holds the session's KV. When `placeSignal` fires the turn goes on without one; whatever is
  * still under way is followed to its end, and its slot is released then.
- * @throws when engine or ledger fail
+ * @throws when the ledger fails, or a load breaks off
  */
 export const prepare = async (parts: Parts, turn: StartingTurn, budget: PrepareBudget): Promise<Prepared> => {
   const { placeSignal = budget.signal } = budget
@@ -81,23 +81,23 @@ const without = (
   presence: KvPresence,
   notStored: NotStoredReason,
 ): Found => {
-  const { pod, tenant } = turn
-  const plain = { presence, fields: isolation(tenant), notStored }
-  if (seen === undefined) return plain
+  const fields = isolation(turn.tenant)
+  if (seen === undefined) return { presence, fields, notStored }
   const tag = randomInt(1, maxTag)
   const previousTask = Math.max(-1, ...seen.slots.map(({ task = -1 }) => task))
-  const claim: SlotClaim = { pod, slot: -1, previousTask, tag, fingerprint: seen.fingerprint }
-  return { ...plain, fields: { ...plain.fields, n_keep: tag }, claim }
+  const claim: SlotClaim = { pod: turn.pod, slot: -1, previousTask, tag, fingerprint: seen.fingerprint }
+  return { presence, fields: { ...fields, n_keep: tag }, claim }
 }
 
 const tryOnce = async (parts: Parts, search: Search): Promise<Found | 'taken' | 'wait'> => {
   const { turn, placeSignal } = search
   const { pod, turnId } = turn
-  const seen = await parts.engines.look(pod, placeSignal).catch((cause: unknown) => {
-    if (!isLate(cause)) throw cause
-    return undefined
-  })
-  if (seen === undefined) return without(parts, search, miss('no_slot'), 'no_room')
+  const seen = await parts.engines.look(pod, placeSignal).catch((cause: unknown) => ({ cause }))
+  if ('cause' in seen) {
+    if (isLate(seen.cause)) return without(parts, search, miss('no_slot'), 'no_room')
+    search.seen = { slots: [], fingerprint: unknownEngine }
+    return without(parts, search, miss('load_failed', seen.cause), 'not_attached')
+  }
   search.seen = seen
   const { slots, fingerprint } = seen
   const claimed = await claim(parts, search, slots)

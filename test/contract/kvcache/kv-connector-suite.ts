@@ -241,7 +241,9 @@ export const describeKvConnector = (name: string, make: () => Promise<KvTestBed>
         kit.cache = await kit.bed.connect({ pods: [nowhere] })
         const { presence, fields } = await prepare({ ...kit.first, address: nowhere })
         expect(presence).toMatchObject({ kind: 'miss', reason: 'load_failed' })
-        expect(Object.keys(fields)).toEqual(Object.keys(kit.cache.isolation(kit.session.tenant)))
+        expect(Object.keys(fields)).toEqual(
+          expect.arrayContaining(Object.keys(kit.cache.isolation(kit.session.tenant))),
+        )
       })
 
       test('an address that is not configured is never called', async () => {
