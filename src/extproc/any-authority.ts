@@ -15,8 +15,26 @@ const priorityBytes = 5
 /** The size that HTTP/2 begins with; Node.js never offers another one. */
 const tableBytes = 4096
 const maxFrameBytes = 16_384
-/** Envoy's own limit of headers is 60 KiB. */
-const maxBlockBytes = 65_536
+/** Of Envoy's requests to a picker, which have a dozen headers. A short block may still name an entry of 4 KB 16,000 times. */
+const maxBlockBytes = 16_384
+const maxHeaderBytes = 65_536
+/** As `maxHeaderListPairs` of Node.js. */
+const maxHeaders = 128
+/** Frames of a block: CONTINUATION frames may be empty. */
+const maxBlockFrames = 64
+
+interface Header {
+  readonly name: string
+  readonly value: string
+}
+
+/** The headers of a request, as far as they have come. */
+interface HeaderBlock {
+  readonly streamId: number
+  readonly endStream: number
+  readonly parts: Buffer[]
+  bytes: number
+}
 
 /**
  * The bytes of an HTTP/2 client, each request with an authority that Node.js accepts. Other frames pass unchanged.
@@ -30,14 +48,23 @@ export const createAuthorityFilter = (): ((chunk: Buffer) => Buffer) => {
   })
   let held: Buffer = Buffer.alloc(0)
   let toSkip = prefaceBytes
-  let block: { readonly streamId: number; readonly endStream: number; readonly parts: Buffer[] } | undefined
+  let block: HeaderBlock | undefined
+  let headers: Header[] = []
+  let headerBytes = 0
+  // Counted one by one: what throws here ends the decoding, and the connection.
+  decompressor.push = (header) => {
+    headers.push(header)
+    headerBytes += header.name.length + header.value.length
+    if (headers.length > maxHeaders || headerBytes > maxHeaderBytes) throw new Error('too many headers')
+    return true
+  }
 
-  const decode = (bytes: Buffer): readonly { readonly name: string; readonly value: string }[] => {
+  const decode = (bytes: Buffer): readonly Header[] => {
+    headers = []
+    headerBytes = 0
     decompressor.write(bytes)
     decompressor.execute()
     if (fault !== undefined) throw fault
-    const headers = []
-    for (let header = decompressor.read(); header !== null; header = decompressor.read()) headers.push(header)
     return headers
   }
 
@@ -47,17 +74,18 @@ export const createAuthorityFilter = (): ((chunk: Buffer) => Buffer) => {
       const padding = (flags & flag.padded) === 0 ? 0 : 1 + (payload[0] ?? 0)
       const start = ((flags & flag.padded) === 0 ? 0 : 1) + ((flags & flag.priority) === 0 ? 0 : priorityBytes)
       const end = payload.length - Math.max(0, padding - 1)
-      block = { streamId, endStream: flags & flag.endStream, parts: [payload.subarray(start, end)] }
+      block = { streamId, endStream: flags & flag.endStream, parts: [payload.subarray(start, end)], bytes: 0 }
     } else block?.parts.push(payload)
     if (block === undefined || block.streamId !== streamId) throw new Error('a CONTINUATION without HEADERS')
+    block.bytes += payload.length
     const { parts, endStream } = block
-    if (parts.reduce((sum, part) => sum + part.length, 0) > maxBlockBytes) throw new Error('too many headers')
+    if (block.bytes > maxBlockBytes || parts.length > maxBlockFrames) throw new Error('too many headers')
     if ((flags & flag.endHeaders) === 0) return Buffer.alloc(0)
     block = undefined
-    const headers = decode(Buffer.concat(parts)).map(({ name, value }) =>
+    const literals = decode(Buffer.concat(parts)).map(({ name, value }) =>
       literalOf(name, name === ':authority' ? value.replace(/[^A-Za-z0-9.:[\]_-]/g, '-') : value),
     )
-    return framesOf(streamId, endStream, Buffer.concat(headers))
+    return framesOf(streamId, endStream, Buffer.concat(literals))
   }
 
   /** What is to go on of the bytes held, and 0 bytes once more of them have to come. */

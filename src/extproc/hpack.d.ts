@@ -2,10 +2,10 @@
 declare module 'hpack.js' {
   interface Decompressor {
     write(block: Buffer): boolean
-    /** Decodes what was written. Throws, or emits `error`, on what is no HPACK. */
+    /** Decodes what was written. Throws, or emits `error`, on what is no HPACK, and on what `push` throws. */
     execute(): void
-    /** The next header, in the order of the block; null: there are no more. */
-    read(): { readonly name: string; readonly value: string } | null
+    /** Called with each header, in the order of the block, as soon as it is decoded. */
+    push: (header: { readonly name: string; readonly value: string }) => boolean
     on(event: 'error', listener: (error: Error) => void): this
   }
   const hpack: {

@@ -79,6 +79,36 @@ test('requests at the same time keep their headers, which repeat', async () => {
   client.close()
 })
 
+/** What an HTTP/2 client sends first, and a request whose headers are in these frames. */
+const requestOf = (...blocks: readonly Buffer[]): Buffer => {
+  const frames = blocks.map((block, index) => {
+    const head = Buffer.alloc(9)
+    head.writeUIntBE(block.length, 0, 3)
+    head[3] = index === 0 ? 1 : 9
+    head[4] = index === blocks.length - 1 ? 4 : 0
+    head.writeUInt32BE(1, 5)
+    return Buffer.concat([head, block])
+  })
+  return Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), ...frames])
+}
+/** A header `x` of 4,000 bytes that enters the table, and its entry so many times more. */
+const repeated = (times: number): Buffer =>
+  Buffer.concat([Buffer.from([0x40, 1, 0x78, 0x7f, 0xa1, 0x1e]), Buffer.alloc(4000, 'v'), Buffer.alloc(times, 0xbe)])
+
+test.each([
+  { name: 'an entry of the table named again and again', request: requestOf(repeated(16_000)) },
+  { name: 'more bytes than 64 KiB', request: requestOf(repeated(20)) },
+  { name: 'more than 128 headers', request: requestOf(Buffer.alloc(129, 0x82)) },
+  { name: 'frames without end', request: requestOf(...Array<Buffer>(100).fill(Buffer.alloc(0))) },
+])('headers that would take too much memory end the connection: $name', ({ request }) => {
+  expect(() => createAuthorityFilter()(request)).toThrow('too many headers')
+})
+
+test('headers of up to 64 KiB and 128 of them pass', () => {
+  expect(createAuthorityFilter()(requestOf(repeated(12))).length).toBeGreaterThan(52_000)
+  expect(createAuthorityFilter()(requestOf(Buffer.alloc(128, 0x82))).length).toBeGreaterThan(128)
+})
+
 test('what is no HTTP/2 throws or passes, in any pieces', () => {
   fc.assert(
     fc.property(fc.array(fc.uint8Array({ maxLength: 60 }), { maxLength: 20 }), (chunks) => {
