@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type ServerDuplexStream, status } from '@grpc/grpc-js'
 
 /** How a stream ends. Every code but `ok` is an error to the peer; `message` must not contain private data. */
@@ -9,6 +10,8 @@ export type StreamStatus =
 export interface GrpcStream<Out> {
   /** Queues a message. Reading pauses while the peer does not read. Ignored after the end. */
   send(message: Out): void
+  /** Resolves in a later turn of the event loop, when the peer has read what was sent or the stream is over. */
+  ready(): Promise<void>
   /** Sends what is queued, then the status. Ignored after the end. */
   end(status: StreamStatus): void
 }
@@ -61,11 +64,23 @@ export const serveStream = <In, Out>(
   on: { readonly closed: () => void; readonly fault: (error: unknown) => void },
 ): ServedStream => {
   let isOpen = true
+  const untilRead = (): Promise<void> =>
+    new Promise((resolve) => {
+      const done = (): void => {
+        duplex.off('drain', done).off('close', done)
+        resolve()
+      }
+      duplex.once('drain', done).once('close', done)
+    })
   const stream: GrpcStream<Out> = {
     send: (message) => {
       if (!isOpen || duplex.writableEnded || duplex.write(message) || duplex.isPaused()) return
       duplex.pause()
       duplex.once('drain', () => duplex.resume())
+    },
+    ready: async () => {
+      await nextTurn()
+      if (isOpen && duplex.writableNeedDrain) await untilRead()
     },
     end: (end) => {
       if (!isOpen || duplex.writableEnded) return

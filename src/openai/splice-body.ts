@@ -1,4 +1,6 @@
+import type { SlicedWork } from '../async/slices.ts'
 import { GatewayError } from './gateway-error.ts'
+import { KeptBytes } from './kept-bytes.ts'
 
 export type BodySplicer = ReturnType<typeof createBodySplicer>
 
@@ -21,7 +23,7 @@ export const createBodySplicer = ({ splice, maxBytes }: SpliceOptions) => {
   let hasBegun = false
   let hasMembers = false
   /** From a closing brace on, with nothing but white space behind it. */
-  let held: Buffer[] = []
+  const held = new KeptBytes()
 
   /** Where the object's content begins in this piece; undefined: it has not begun. */
   const contentStart = (bytes: Buffer): number | undefined => {
@@ -43,28 +45,31 @@ export const createBodySplicer = ({ splice, maxBytes }: SpliceOptions) => {
       const last = lastVisible(bytes, start)
       if (last < start) {
         if (held.length === 0) return bytes
-        held.push(bytes)
+        held.add(bytes)
         return noBytes
       }
-      const before = held
+      const before = held.take()
       const isEnd = bytes[last] === braceClose
-      held = isEnd ? [bytes.subarray(last)] : []
+      if (isEnd) held.add(bytes.subarray(last))
       hasMembers ||= before.length > 0 || !isEnd || lastVisible(bytes, start, last) >= start
       const passing = isEnd ? bytes.subarray(0, last) : bytes
       return before.length === 0 ? passing : Buffer.concat([...before, passing])
     },
+    /** Memory of the end that is kept. */
+    keptBytes: (): number => held.takenBytes,
     /** Returns the last bytes. @throws GatewayError `invalid_json` unless an object ends here */
     end: (): Buffer => {
       if (held.length === 0) throw new GatewayError('invalid_json')
-      return splice === undefined ? Buffer.concat(held) : Buffer.from(`${hasMembers ? ',' : ''}${splice}}`)
+      const kept = held.take()
+      return splice === undefined ? Buffer.concat(kept) : Buffer.from(`${hasMembers ? ',' : ''}${splice}}`)
     },
   }
 }
 
 const isWhite = (byte: number | undefined): boolean => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
 
-const firstVisible = (bytes: Buffer, start = 0): number => {
-  let at = start
+const firstVisible = (bytes: Buffer): number => {
+  let at = 0
   while (at < bytes.length && isWhite(bytes[at])) at += 1
   return at
 }
@@ -79,19 +84,41 @@ const lastVisible = (bytes: Buffer, start: number, end = bytes.length): number =
 const modelKey = Buffer.from('"model"')
 const quote = 0x22
 const colon = 0x3a
+const backslash = 0x5c
+/** Bytes that are searched at once: at most 5 ms. */
+const sliceBytes = 65_536
 
-/** Whether a JSON text names another model, and never the expected one. A name with escapes is left to the engine. */
-export const namesOtherModel = (text: Buffer, expected: string): boolean => {
-  const wanted = Buffer.from(expected).toString('latin1')
+/**
+ * Whether a JSON text names another model, and never the expected one. A name with escapes is left to the engine. In
+ * slices.
+ */
+export function* namesOtherModel(text: Buffer, expected: string): SlicedWork<boolean> {
+  const wanted = Buffer.from(expected)
   let namesOther = false
-  for (let at = text.indexOf(modelKey); at !== -1; at = text.indexOf(modelKey, at + 1)) {
-    const colonAt = firstVisible(text, at + modelKey.length)
-    const nameAt = firstVisible(text, colonAt + 1)
-    const end = text.indexOf(quote, nameAt + 1)
-    if (text[colonAt] !== colon || text[nameAt] !== quote || end === -1) continue
-    const name = text.toString('latin1', nameAt + 1, end)
-    if (name === wanted || name.includes('\\')) return false
-    namesOther = true
+  for (let start = 0; start < text.length; start += sliceBytes) {
+    if (start > 0) yield
+    // A key that begins in this slice may end in the next one.
+    const slice = text.subarray(start, start + sliceBytes + modelKey.length - 1)
+    for (let found = slice.indexOf(modelKey); found !== -1; found = slice.indexOf(modelKey, found + 1)) {
+      const colonAt = yield* visibleFrom(text, start + found + modelKey.length)
+      if (text[colonAt] !== colon) continue
+      const nameAt = yield* visibleFrom(text, colonAt + 1)
+      const end = text.indexOf(quote, nameAt + 1)
+      if (text[nameAt] !== quote || end === -1) continue
+      const name = text.subarray(nameAt + 1, end)
+      if (name.equals(wanted) || name.includes(backslash)) return false
+      namesOther = true
+    }
   }
   return namesOther
+}
+
+/** The first byte from `start` on that is no white space. */
+function* visibleFrom(text: Buffer, start: number): SlicedWork<number> {
+  for (let at = start; ; at += sliceBytes) {
+    const slice = text.subarray(at, at + sliceBytes)
+    const visible = firstVisible(slice)
+    if (visible < slice.length || slice.length < sliceBytes) return at + visible
+    yield
+  }
 }

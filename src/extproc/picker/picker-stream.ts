@@ -1,5 +1,7 @@
+import type { SlicedWork } from '../../async/slices.ts'
 import type { Decision, ForwardDecision, HeadersDecision, RequestScope } from '../../context/context-cache-manager.ts'
 import { GatewayError } from '../../openai/gateway-error.ts'
+import { KeptBytes } from '../../openai/kept-bytes.ts'
 import { type BodySplicer, createBodySplicer, namesOtherModel } from '../../openai/splice-body.ts'
 import type { ExtProcEvent, Reply } from '../codec.ts'
 import type { GrpcStream, StreamHandler } from '../grpc-stream.ts'
@@ -28,8 +30,10 @@ type RequestState =
   | { readonly kind: 'over' }
 
 const noBytes = Buffer.alloc(0)
-/** Memory of a piece beside its bytes. */
-const pieceOverheadBytes = 256
+/** Bytes of a body that are forwarded at once, some 1 ms. */
+const sliceBytes = 262_144
+/** Of the end of an object that is kept until it is known to be the end. More of it needs room in `bodyMemory`. */
+const freeEndBytes = 4096
 
 /**
  * One HTTP request in FULL_DUPLEX_STREAMED (endpoint picker): both bodies pass through. A request waits for its
@@ -42,8 +46,12 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
   readonly #responseBody: BodySender
   readonly #abort = new AbortController()
   #state: RequestState = { kind: 'fresh' }
-  #held: Buffer[] = []
-  #heldBytes = 0
+  readonly #kept = new KeptBytes()
+  /** Of the body, what is on its way. */
+  #passingBytes = 0
+  /** What counts of this stream in `bodyMemory`. */
+  #countedBytes = 0
+  #isPassing = false
   #bodyEnd: 'open' | 'ended' | 'trailers' = 'open'
   #sinceMs = 0
   /** Sent instead of the answer's body. */
@@ -166,7 +174,7 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
     const body = isChanged ? createBodySplicer({ splice, maxBytes: maxBodyBytes }) : undefined
     this.#state = { kind: 'forwarding', body, answer }
     if (request.endOfStream) answer.requestSent()
-    else this.#pass(expectModel)
+    else void this.#passKept(expectModel)
   }
 
   /** Envoy may send the last piece twice. */
@@ -175,61 +183,92 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
     if (kind === 'fresh') this.#violation('a body before request_headers')
     if (kind === 'fresh' || kind === 'over' || this.#bodyEnd !== 'open') return
     this.#bodyEnd = end
-    this.#hold(piece)
-    const { maxBodyBytes, bodyMemory } = this.#options
-    if (kind === 'forwarding') this.#pass()
-    else if (this.#heldBytes > maxBodyBytes) this.#reject(new GatewayError('request_too_large'))
-    else if (bodyMemory.heldBytes > bodyMemory.maxBytes) this.#reject(new GatewayError('rate_limit_exceeded'))
+    if (kind === 'forwarding' && !this.#isPassing) {
+      void this.#pass([piece], piece.length)
+      return
+    }
+    this.#kept.add(piece)
+    this.#count()
+    if (kind === 'forwarding') return
+    if (this.#kept.length > this.#options.maxBodyBytes) this.#reject(new GatewayError('request_too_large'))
+    else if (this.#isMemoryFull) this.#reject(new GatewayError('rate_limit_exceeded'))
     else this.#readOn()
   }
 
-  #hold(piece: Buffer): void {
-    this.#held.push(piece)
-    this.#heldBytes += piece.length
-    this.#options.bodyMemory.heldBytes += piece.length + pieceOverheadBytes
+  get #isMemoryFull(): boolean {
+    const { bodyMemory } = this.#options
+    return bodyMemory.heldBytes > bodyMemory.maxBytes
   }
 
-  /** Returns what was held of the body. */
-  #release(): readonly Buffer[] {
-    const held = this.#held
-    this.#options.bodyMemory.heldBytes -= this.#heldBytes + held.length * pieceOverheadBytes
-    this.#held = []
-    this.#heldBytes = 0
-    return held
+  /** Counts what is held of the body now, wherever it is. */
+  #count(): void {
+    const splicer = this.#state.kind === 'forwarding' ? this.#state.body : undefined
+    const bytes = this.#kept.takenBytes + this.#passingBytes + (splicer?.keptBytes() ?? 0)
+    this.#options.bodyMemory.heldBytes += bytes - this.#countedBytes
+    this.#countedBytes = bytes
   }
 
   /** Decides on the body when enough of it is there. */
   #readOn(): void {
     if (this.#state.kind !== 'reading') return
     const { request, need } = this.#state
-    const isEnough = this.#bodyEnd !== 'open' || this.#heldBytes >= (need.prefixBytes ?? Number.POSITIVE_INFINITY)
+    const isEnough = this.#bodyEnd !== 'open' || this.#kept.length >= (need.prefixBytes ?? Number.POSITIVE_INFINITY)
     if (!isEnough) return
     this.#state = { kind: 'deciding', request }
-    const body = Buffer.concat(this.#release())
-    this.#hold(body)
+    const body = Buffer.concat(this.#kept.take())
+    this.#kept.adopt(body)
+    this.#count()
     void this.#decide(request, () => need.decide(body, this))
   }
 
-  /** Forwards what is held of the body. A turn that expects a model holds the whole body, as one piece. */
-  #pass(expectModel?: string): void {
-    if (this.#state.kind !== 'forwarding') return
-    const { body, answer } = this.#state
-    const end = this.#bodyEnd
+  /** Forwards what is kept of the body. A turn that expects a model keeps the whole body, as one piece. */
+  #passKept(expectModel?: string): Promise<void> {
+    const bytes = this.#kept.takenBytes
+    return this.#pass(this.#kept.take(), bytes, expectModel)
+  }
+
+  /** Forwards pieces, which take `bytes`: a slice at once, and the others as the peer reads what was sent. */
+  async #pass(pieces: readonly Buffer[], bytes: number, expectModel?: string): Promise<void> {
+    const passing = this.#passing(pieces, expectModel)
+    this.#isPassing = true
+    this.#passingBytes = bytes
     try {
-      const held = this.#release()
-      const pieces = held.map((piece) => body?.piece(piece) ?? piece)
-      if (end !== 'open' && body !== undefined) pieces.push(body.end())
-      if (expectModel !== undefined && held.some((text) => namesOtherModel(text, expectModel)))
-        throw new GatewayError('model_mismatch', { param: 'model' })
-      for (const [index, piece] of pieces.entries()) {
-        this.#requestBody.add(piece, end === 'ended' && index === pieces.length - 1)
-      }
+      while (this.#state.kind === 'forwarding' && passing.next().done !== true) await this.#stream.ready()
     } catch (thrown) {
       this.#reject(GatewayError.from(thrown))
-      return
     }
-    if (end === 'open') return
-    if (end === 'trailers') {
+    this.#isPassing = false
+    this.#passingBytes = 0
+    this.#count()
+    if (this.#kept.length > 0) await this.#passKept()
+  }
+
+  *#passing(pieces: readonly Buffer[], expectModel?: string): SlicedWork<void> {
+    if (this.#state.kind !== 'forwarding') return
+    const { body, answer } = this.#state
+    if (expectModel !== undefined) {
+      for (const text of pieces) {
+        if (yield* namesOtherModel(text, expectModel)) throw new GatewayError('model_mismatch', { param: 'model' })
+      }
+    }
+    for (const piece of pieces) {
+      for (let at = 0; at < piece.length; at += sliceBytes) {
+        if (at > 0) yield
+        this.#sendPiece(piece.subarray(at, at + sliceBytes), body)
+      }
+    }
+    if (this.#bodyEnd !== 'open' && this.#kept.length === 0) this.#sendEnd(body, answer)
+  }
+
+  #sendPiece(bytes: Buffer, body: BodySplicer | undefined): void {
+    this.#requestBody.add(body?.piece(bytes) ?? bytes, false)
+    this.#count()
+    if (this.#isMemoryFull && (body?.keptBytes() ?? 0) > freeEndBytes) throw new GatewayError('rate_limit_exceeded')
+  }
+
+  #sendEnd(body: BodySplicer | undefined, answer: PassingAnswer): void {
+    this.#requestBody.add(body?.end() ?? noBytes, this.#bodyEnd === 'ended')
+    if (this.#bodyEnd === 'trailers') {
       this.#requestBody.flush()
       this.#stream.send({ kind: 'continue', phase: 'request_trailers' })
     }
@@ -244,6 +283,7 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
     if (isAnswered) {
       // The pod answers without the rest of the body.
       this.#bodyEnd = 'ended'
+      this.#kept.take()
       this.#requestBody.add(noBytes, true)
       return
     }
@@ -304,6 +344,8 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
 
   #over(): void {
     this.#state = { kind: 'over' }
-    this.#release()
+    this.#kept.take()
+    this.#passingBytes = 0
+    this.#count()
   }
 }

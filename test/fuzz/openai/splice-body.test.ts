@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { GatewayError } from '../../../src/openai/gateway-error.ts'
 import { createBodySplicer, namesOtherModel, type SpliceOptions } from '../../../src/openai/splice-body.ts'
+import { allSlices, countSlices } from '../../support/all-slices.ts'
 
 const unlimited: SpliceOptions = { splice: undefined, maxBytes: Number.POSITIVE_INFINITY }
 
@@ -79,7 +80,31 @@ test.each([
   ['a model that is no text', '{"model":5}', false],
   ['a model without an end', '{"model":"n', false],
 ])('a body that is to name a model: %s', (_name, text, isOther) => {
-  expect(namesOtherModel(Buffer.from(text), 'm\xe8')).toBe(isOther)
+  expect(allSlices(namesOtherModel(Buffer.from(text), 'm\xe8'))).toBe(isOther)
+})
+
+test.each([
+  ['models', '"model":"m",'],
+  ['models with blanks', `"model"${' '.repeat(999)}:"m",`],
+  ['quotes', '"'],
+  ['beginnings of the key', '"model'],
+])('a body of 1 MiB is searched in slices: %s', (_name, text) => {
+  const body = Buffer.from(text.repeat(2 ** 20 / text.length))
+  expect(countSlices(namesOtherModel(body, 'n')).slices).toBeGreaterThanOrEqual(16)
+})
+
+test('blanks behind a key are passed over in slices', () => {
+  const body = Buffer.from(`{"model"${' '.repeat(2 ** 20)}:"n"}`)
+  const { result, slices } = countSlices(namesOtherModel(body, 'm'))
+  expect(result).toBe(true)
+  expect(slices).toBeGreaterThanOrEqual(32)
+})
+
+test('a key on the border of two slices is found', () => {
+  for (let shift = 0; shift < 12; shift += 1) {
+    const body = Buffer.from(`${' '.repeat(65_536 - shift)}"model":"n"`)
+    expect(allSlices(namesOtherModel(body, 'm'))).toBe(true)
+  }
 })
 
 test('a body that is too large is refused before its end', () => {

@@ -14,10 +14,15 @@ const forward: Decision = {
   ticket: { turnId: 't', pool: 'default', pod: '10.0.0.1:8000' },
 }
 const wholeBody: HeadersDecision = { kind: 'need-body', decide: async () => forward }
+const spliced: Decision = { ...forward, splice: '"id_slot":1', expectModel: undefined }
 
 /** A stream that waits for the body of its request. `send` returns what the gateway sends in return. */
-const waitForBody = async (bodyMemory = { maxBytes: 2000, heldBytes: 0 }) => {
-  const stream = openStream(async () => wholeBody, { bodyMemory })
+const waitForBody = async (
+  bodyMemory = { maxBytes: 2000, heldBytes: 0 },
+  decision: HeadersDecision = wholeBody,
+  maxBodyBytes = 1000,
+) => {
+  const stream = openStream(async () => decision, { bodyMemory, maxBodyBytes })
   stream.receiver.message(requestHeaders({}, { bodyMode: 'full_duplex_streamed' }))
   await nextTurn()
   const send = async (text: string, endOfStream = false): Promise<readonly unknown[]> => {
@@ -41,9 +46,53 @@ test('a body for which there is no room beside those of other streams is refused
   expect(bodyMemory.heldBytes).toBe(0)
 })
 
+test('the end of an object that is kept counts, with the white space behind it, and has to have room', async () => {
+  // While it is copied, a piece counts twice.
+  const bodyMemory = { maxBytes: 45_000, heldBytes: 0 }
+  const [first, second] = [
+    await waitForBody(bodyMemory, spliced, 100_000),
+    await waitForBody(bodyMemory, spliced, 100_000),
+  ]
+  const blanks = `{}${' '.repeat(20_000)}`
+  await first.send(blanks)
+  expect(bodyMemory.heldBytes).toBeGreaterThan(20_000)
+
+  expect(await second.send(blanks)).toMatchObject([{ kind: 'continue' }, refused('rate_limit_exceeded')])
+  expect((await first.send('', true)).at(-1)).toMatchObject({ kind: 'body', endOfStream: true })
+  expect(bodyMemory.heldBytes).toBe(0)
+})
+
+test('a body is held in few blocks, in however many pieces it came', async () => {
+  const bodyMemory = { maxBytes: 100_000, heldBytes: 0 }
+  const { receiver } = await waitForBody(bodyMemory, wholeBody, 100_000)
+  for (let pieces = 0; pieces < 20_000; pieces += 1)
+    receiver.message({ kind: 'request_body', body: Buffer.from('x'), endOfStream: false })
+
+  expect(bodyMemory.heldBytes).toBeGreaterThan(20_000)
+  expect(bodyMemory.heldBytes).toBeLessThan(40_000)
+})
+
+test('a long body is forwarded in slices, none before the peer has read the last one', async () => {
+  const bodyMemory = { maxBytes: 10_000_000, heldBytes: 0 }
+  const stream = await waitForBody(bodyMemory, wholeBody, 2_000_000)
+  const text = `{"model":"m","prompt":"${'x'.repeat(1_000_000)}"}`
+  stream.receiver.message({ kind: 'request_body', body: Buffer.from(text), endOfStream: true })
+  const sentInTurns: number[] = []
+  const sentBytes = () => stream.sent.reduce((sum, reply) => sum + (reply.kind === 'body' ? reply.body.length : 0), 0)
+  while (stream.sent.every((reply) => reply.kind !== 'body' || !reply.endOfStream)) {
+    const before = sentBytes()
+    await nextTurn()
+    sentInTurns.push(sentBytes() - before)
+  }
+
+  expect(Math.max(...sentInTurns)).toBeLessThanOrEqual(262_144)
+  expect(sentBytes()).toBe(text.length)
+  expect(bodyMemory.heldBytes).toBe(0)
+})
+
 test.each([
   ['{"model":"n"}', 'model_mismatch'],
-  ['["model":"n"]', 'invalid_json'],
+  ['["model":"m"]', 'invalid_json'],
 ])('the body %s of a turn is refused: %s', async (text, code) => {
   const { send, turnEnds } = await waitForBody()
   await send(text.slice(0, 7))

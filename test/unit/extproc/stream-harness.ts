@@ -1,4 +1,5 @@
 import { EventEmitter, once } from 'node:events'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { ContextCacheManager, EndedTurn } from '../../../src/context/context-cache-manager.ts'
 import { createExtProcCodec, type ExtProcEvent, type Phase, type Reply } from '../../../src/extproc/codec.ts'
 import type { StreamHandler, StreamMethod, StreamStatus } from '../../../src/extproc/grpc-stream.ts'
@@ -48,6 +49,7 @@ export const openStream = (
       sent.push(reply)
       replies.emit('reply')
     },
+    ready: nextTurn,
     end: (status) => ends.push(status),
   })
   return {
