@@ -61,7 +61,7 @@ const runServe = async (args: readonly string[]): Promise<number> => {
   const { findStartProblems } = await import('./app/find-start-problems.ts')
   const problems = [
     ...(loaded.kind === 'invalid' ? [loaded.problems] : []),
-    ...(printsConfig ? [] : await findStartProblems(loaded.groups, { asksRedis: check })).map(loaded.describe),
+    ...(printsConfig ? [] : await findStartProblems(loaded.groups, check ? 'check' : 'start')).map(loaded.describe),
   ]
   // What a module opened, or a lookup that goes on, must not keep the process.
   if (loaded.kind === 'invalid' || problems.length > 0)

@@ -28,19 +28,22 @@ interface Attempt {
 }
 
 /**
- * What keeps `serve` from working though the options are valid: addresses, files, folders and modules that cannot be
- * used. `asksRedis`: and a Redis that does not let the gateway in, without which it would start and wait.
+ * What keeps `serve` from working though the options are valid: files, folders and modules that cannot be used. Before
+ * a `start` also addresses that cannot be listened on. A `check` listens nowhere, since a gateway with the same options
+ * may run; it asks Redis whether it lets the gateway in, without which `serve` would start and wait.
  */
 export const findStartProblems = async (
   groups: Partial<ParsedConfig>,
-  { asksRedis }: { readonly asksRedis: boolean },
+  purpose: 'start' | 'check',
 ): Promise<readonly ConfigProblem[]> => {
   const { listen, sessions, routing, engines, kv, pools } = groups
   const servers: Server[] = []
-  if (listen?.extproc.socketPath !== undefined) await removeStaleSocket(listen.extproc.socketPath)
+  const starts = purpose === 'start'
+  if (starts && listen?.extproc.socketPath !== undefined) await removeStaleSocket(listen.extproc.socketPath)
   const attempts = [
-    ...(listen === undefined ? [] : [...listening(listen, servers), ...readingTls(listen.extproc.tls)]),
-    ...(sessions === undefined || !asksRedis ? [] : askingRedis(sessions)),
+    ...(listen === undefined || !starts ? [] : listening(listen, servers)),
+    ...(listen === undefined ? [] : readingTls(listen.extproc.tls)),
+    ...(sessions === undefined || starts ? [] : askingRedis(sessions)),
     ...(routing && engines && kv && pools ? poolsOf({ routing, engines, kv, pools }) : []).flatMap((pool) =>
       using(pool, pools?.findIndex(({ name }) => name === pool.name) ?? -1),
     ),

@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -110,14 +109,10 @@ describe('context-cache-gateway', () => {
   })
 
   test('--check reports every problem of one run in a line of its own', async () => {
-    const inUse = createServer().listen(0, '127.0.0.1')
-    await once(inUse, 'listening')
-    const { port } = inUse.address() as AddressInfo
     const [one, other] = await Promise.all([makeCertificate('one'), makeCertificate('other')])
     const nothing = join(folder, 'none')
     const env = {
       PODS: '127.0.0.1:1',
-      CTX_LISTEN_EXTPROC_SOCKET_PATH: join(nothing, 'socket'),
       CTX_LISTEN_EXTPROC_TLS_CERTIFICATE: await write('cert', one.cert),
       CTX_LISTEN_EXTPROC_TLS_KEY: await write('key', other.key),
       CTX_LISTEN_EXTPROC_TLS_CLIENT_CA: nothing,
@@ -127,32 +122,44 @@ describe('context-cache-gateway', () => {
       CTX_ENGINES_CA_FILE: await write('ca', 'no certificate'),
       CTX_CONFIG_FILE: await write(
         'config.yaml',
-        `listen:\n  admin: { port: ${port} }\nkv:\n  directory: ${await write('file', '')}\n  storeModule: ${await write('store.mjs', '')}\n` +
+        `kv:\n  directory: ${await write('file', '')}\n  storeModule: ${await write('store.mjs', '')}\n` +
           `pools:\n- name: own\n  pods: [127.0.0.1:2]\n  kv: { connectorModule: ${nothing} }\n` +
           `- { name: cluster, kubernetes: { service: a, kubeconfigFile: ${nothing} }, kv: { connector: none } }\n`,
       ),
     }
     const { stderr, ...ended } = await run(['--check'], { env })
-    inUse.close()
     const lines = stderr.replaceAll(`${folder}/`, '').trimEnd().split('\n').sort()
     expect({ ...ended, lines }).toEqual({
       code: 1,
       stdout: '',
       lines: [
         'CTX_ENGINES_CA_FILE: engines.caFile = "ca": cannot be used (error:0480006C:PEM routines::no start line)',
-        'CTX_LISTEN_EXTPROC_SOCKET_PATH: listen.extproc.socketPath = "none/socket": cannot be listened on (listen EACCES: permission denied none/socket)',
         'CTX_LISTEN_EXTPROC_TLS_CERTIFICATE: listen.extproc.tls.certificate = "cert": cannot be used (it does not belong to listen.extproc.tls.key)',
         'CTX_LISTEN_EXTPROC_TLS_CLIENT_CA: listen.extproc.tls.clientCa = "none": cannot be used (ENOENT: no such file or directory)',
         'CTX_TENANT_SECRET_FILE: tenant.secretFile = "none": cannot be read (ENOENT: no such file or directory)',
         'REDIS_URL: sessions.redisUrl: Redis cannot be used (connect ECONNREFUSED 127.0.0.1:1)',
         'The configuration is not valid:',
-        'config.yaml:10: pools.1.kubernetes.kubeconfigFile (CTX_POOLS) = "none": cannot be used (ENOENT: no such file or directory)',
-        `config.yaml:2: listen.admin.port (CTX_LISTEN_ADMIN_PORT) = ${port}: cannot be listened on (listen EADDRINUSE: address already in use 127.0.0.1:${port})`,
-        'config.yaml:4: kv.directory (CTX_KV_DIRECTORY or KV_DIR) = "file": cannot be used (ENOTDIR: not a directory)',
-        'config.yaml:5: kv.storeModule (CTX_KV_STORE_MODULE) = "store.mjs": cannot be used (store.mjs does not export a function createArtefactStore)',
-        'config.yaml:9: pools.0.kv.connectorModule (CTX_POOLS) = "none": cannot be used (Cannot find module \'none\')',
+        'config.yaml:2: kv.directory (CTX_KV_DIRECTORY or KV_DIR) = "file": cannot be used (ENOTDIR: not a directory)',
+        'config.yaml:3: kv.storeModule (CTX_KV_STORE_MODULE) = "store.mjs": cannot be used (store.mjs does not export a function createArtefactStore)',
+        'config.yaml:7: pools.0.kv.connectorModule (CTX_POOLS) = "none": cannot be used (Cannot find module \'none\')',
+        'config.yaml:8: pools.1.kubernetes.kubeconfigFile (CTX_POOLS) = "none": cannot be used (ENOENT: no such file or directory)',
       ],
     })
+  })
+
+  test('--check accepts the options of a gateway that runs, and serve does not start with them', async () => {
+    const [port, adminPort] = [await freePort(), await freePort()]
+    const env = { ...valid(), CTX_LISTEN_EXTPROC_PORT: `${port}`, CTX_LISTEN_ADMIN_PORT: `${adminPort}` }
+    const running = spawn(process.execPath, [join(root, 'dist/src/main.js')], { env })
+    const ended = once(running, 'close')
+    await eventually(async () => expect((await fetch(`http://127.0.0.1:${adminPort}/readyz`)).status).toBeDefined())
+    const checked = await run(['--check'], { env })
+    const { stderr } = await run(['serve'], { env })
+    running.kill()
+    await ended
+    expect(checked).toEqual({ code: 0, stdout: 'The configuration is valid.\n', stderr: '' })
+    expect(stderr).toContain(`CTX_LISTEN_EXTPROC_PORT: listen.extproc.port = ${port}: cannot be listened on`)
+    expect(stderr).toContain(`CTX_LISTEN_ADMIN_PORT: listen.admin.port = ${adminPort}: cannot be listened on`)
   })
 
   test('a module that fails is named by --check and by serve, without a stack', async () => {

@@ -1,5 +1,8 @@
 import { once } from 'node:events'
-import { connect, createServer, type Socket } from 'node:net'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { connect, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { freePort } from '../../../playground/free-port.ts'
 import { findStartProblems } from '../../../src/app/find-start-problems.ts'
@@ -8,15 +11,23 @@ import { eventually } from '../../support/eventually.ts'
 import { listenLocally } from '../../support/local-server.ts'
 
 test('a client that connects while a port is tried is not left without an answer', async () => {
-  const asked: Socket[] = []
-  const redis = createServer((socket) => void asked.push(socket.on('error', () => {})))
+  const folder = await mkdtemp(join(tmpdir(), 'start-problems-'))
+  const asked = createServer()
+  const storeModule = join(folder, 'store.mjs')
+  const waits = `await once(connect(${await listenLocally(asked)}, '127.0.0.1'), 'close')`
+  const imports = "import { once } from 'node:events'\nimport { connect } from 'node:net'"
+  await writeFile(storeModule, `${imports}\n${waits}\n`)
   const port = await freePort()
   const environment = {
-    CTX_LISTEN_ADMIN_PORT: String(port),
-    REDIS_URL: `redis://127.0.0.1:${await listenLocally(redis)}`,
+    PODS: '127.0.0.1:1',
+    KV_DIR: folder,
+    CTX_KV_STORE_MODULE: storeModule,
+    CTX_LISTEN_ADMIN_PORT: `${port}`,
   }
-  // The ports are tried for as long as Redis does not answer.
-  const problems = findStartProblems(loadConfig({ environment }).groups, { asksRedis: true })
+  const loading = once(asked, 'connection')
+  // The ports are tried for as long as the module loads.
+  const problems = findStartProblems(loadConfig({ environment }).groups, 'start')
+  const [loader] = await loading
 
   const client = await eventually(async () => {
     const socket = connect(port, '127.0.0.1')
@@ -25,7 +36,8 @@ test('a client that connects while a port is tried is not left without an answer
   })
   await once(client, 'close')
 
-  for (const socket of asked) socket.end('-ERR\r\n'.repeat(9))
-  redis.close()
+  loader.destroy()
+  asked.close()
   expect(await problems).toHaveLength(1)
+  await rm(folder, { recursive: true })
 })
