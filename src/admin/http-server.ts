@@ -1,12 +1,17 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { untilAborted, withinLimit } from '../async/deadline.ts'
 import { type AdminAnswer, type AdminSources, createAdminPages, text } from './admin-routes.ts'
 
 const maxHeaderBytes = 8 * 1024
-const maxConnections = 64
+/** Above this, the connection that has asked for nothing for the longest time is closed. */
+const maxConnections = 512
+/** From the connect, or the last answer, to the end of a request. */
 const requestTimeoutMs = 5_000
+const checkIntervalMs = 1_000
+/** A client that takes nothing of its answer for so long is gone. */
+const stalledMs = 10_000
 const stopTimeoutMs = 1_000
 
 /** The HTTP server for operators, on a port of its own. Read only, without secrets. */
@@ -40,13 +45,30 @@ export const createAdminServer = (
     )
   }
 
+  /** The one that asked last is at the end. */
+  const connections = new Set<Socket>()
   const server = createServer(
-    { maxHeaderSize: maxHeaderBytes, requestTimeout: requestTimeoutMs, headersTimeout: requestTimeoutMs },
+    {
+      maxHeaderSize: maxHeaderBytes,
+      requestTimeout: requestTimeoutMs,
+      headersTimeout: requestTimeoutMs,
+      connectionsCheckingInterval: checkIntervalMs,
+    },
     (request, response) => {
+      connections.delete(request.socket)
+      connections.add(request.socket)
       void answer(request).then((page) => send(page, { request, response }))
     },
   )
-  server.maxConnections = maxConnections
+  server.setTimeout(stalledMs)
+  server.on('connection', (socket) => {
+    connections.add(socket)
+    socket.once('close', () => connections.delete(socket))
+    const [idlest] = connections
+    if (idlest === undefined || connections.size <= maxConnections) return
+    connections.delete(idlest)
+    idlest.destroy()
+  })
 
   return {
     /** Resolves when it listens. @throws the error of `listen`, such as EADDRINUSE */

@@ -1,5 +1,6 @@
+import { once } from 'node:events'
 import { request } from 'node:http'
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import type { Readiness } from '../../../src/admin/admin-routes.ts'
 import { createAdminServer } from '../../../src/admin/http-server.ts'
@@ -137,6 +138,49 @@ describe('createAdminServer', () => {
 
   test('headers of more than 8 KiB are refused with 431', async () => {
     expect((await ask('/healthz', { headers: { 'x-long': 'x'.repeat(10_000) } })).status).toBe(431)
+  })
+
+  describe('beside connections that ask for nothing', () => {
+    const silent: Socket[] = []
+    const connectSilently = async (): Promise<Socket> => {
+      const socket = connect(port, '127.0.0.1').on('error', () => {})
+      silent.push(socket)
+      await once(socket, 'connect')
+      return socket.resume()
+    }
+
+    const untilClosed = async (socket: Socket): Promise<void> => {
+      if (!socket.closed) await once(socket, 'close')
+    }
+
+    afterEach(() => {
+      for (const socket of silent.splice(0)) socket.destroy()
+    })
+
+    test('1,000 of them keep neither a new client nor one that asks again from its answer', async () => {
+      const asking = await connectSilently()
+      const askAgain = async (): Promise<string> => {
+        const answered = once(asking, 'data')
+        asking.write('GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n')
+        return String(await answered)
+      }
+      for (let count = 0; count < 1_000; count += 1) {
+        await connectSilently()
+        if (count % 100 === 0) expect(await askAgain()).toContain('200 OK')
+      }
+      expect((await ask('/healthz')).status).toBe(200)
+      expect(await askAgain()).toContain('200 OK')
+      await Promise.all(silent.slice(1, 489).map(untilClosed))
+    })
+
+    test.each([
+      { sent: 'nothing', bytes: '' },
+      { sent: 'a part of a request', bytes: 'GET /healthz HTTP/1.1\r\nhost:' },
+    ])('one that has sent $sent is closed within seconds', async ({ bytes }) => {
+      const socket = await connectSilently()
+      socket.write(bytes)
+      await once(socket, 'close', { signal: AbortSignal.timeout(15_000) })
+    })
   })
 
   test('start rejects when the port is taken', async () => {
