@@ -90,6 +90,11 @@ export const createApp = async (
         metrics.add('access_log_malformed_total', {})
         log.warn('an access log entry could not be parsed', { reason })
       },
+      peerRefused: (peer) => {
+        metrics.add('ext_proc_peers_refused_total', { reason: peer.reason })
+        // The cause is no text field, so that all refusals share one line a minute.
+        log.warn('TLS refused a peer of the gRPC port', { peer })
+      },
       fault: (error) => log.warn('ext_proc fault', { err: error }),
     },
   })

@@ -1,8 +1,9 @@
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { createServer as createTlsServer, type TlsOptions, Server as TlsServer } from 'node:tls'
+import { createServer as createTlsServer, type TLSSocket, type TlsOptions } from 'node:tls'
 import type { ConnectionInjector } from '@grpc/grpc-js'
+import { createSilentConnections } from './silent-connections.ts'
 
 /** Where a server listens. `port` 0 takes a free one. */
 export type ListenAddress = { readonly host: string; readonly port: number } | { readonly socketPath: string }
@@ -13,22 +14,46 @@ export type ListenAddress = { readonly host: string; readonly port: number } | {
  */
 const keepAlive = { keepAlive: true, keepAliveInitialDelay: 30_000 }
 
+/** No client that is there takes longer to say its first word, or to shake hands. */
+const greetingMs = 10_000
+const maxSilent = 1_024
+
+/** A TLS handshake that failed, of a peer that had sent something: a probe that only connects is none. */
+export interface RefusedPeer {
+  /** `certificate`: the client has none, or none that `clientCa` signed. */
+  readonly reason: 'certificate' | 'handshake'
+  /** A code of OpenSSL or Node.js, such as `UNABLE_TO_VERIFY_LEAF_SIGNATURE`. */
+  readonly cause: string
+}
+
 export type Listener = ReturnType<typeof createListener>
 
 /**
- * Listens in the place of grpc-js, and gives it each connection as `accept` returns it. TLS ends here, so that `accept`
- * sees what it protects; `tls` undefined: connections are not encrypted.
+ * Listens in the place of grpc-js, and gives it each connection as `accept` returns it, once its client has said
+ * something. TLS ends here, so that `accept` sees what it protects; `tls` undefined: connections are not encrypted.
  */
 export const createListener = (
   injector: Pick<ConnectionInjector, 'injectConnection' | 'drain'>,
   tls: TlsOptions | undefined,
   accept: (socket: Socket) => Duplex = (socket) => socket,
+  onRefused: (peer: RefusedPeer) => void = () => {},
 ) => {
+  const silent = createSilentConnections({ limitMs: greetingMs, maxSilent })
   const inject = (socket: Socket): void => injector.injectConnection(accept(socket))
-  const listener =
+  /** It does not listen itself: a TLS session of a silent connection would be memory that anybody can take. */
+  const tlsServer =
     tls === undefined
-      ? createServer(keepAlive, inject)
-      : createTlsServer({ ...keepAlive, ...tls, ALPNProtocols: ['h2'] }, inject)
+      ? undefined
+      : createTlsServer({ ...tls, ALPNProtocols: ['h2'], handshakeTimeout: greetingMs }, (socket) =>
+          silent.hold(socket, inject),
+        )
+  tlsServer?.on('tlsClientError', (error, socket) => onRefused(refusalOf(error, socket)))
+  const listener = createServer(keepAlive, (socket) =>
+    silent.hold(socket, (speaking) => {
+      if (tlsServer === undefined) inject(speaking)
+      else tlsServer.emit('connection', speaking)
+    }),
+  )
   return {
     /** Resolves with the address in use. Rejects when it cannot be used. */
     listen: async (at: ListenAddress): Promise<ListenAddress> => {
@@ -38,13 +63,22 @@ export const createListener = (
     },
     /** New connections get other certificates. */
     setTls: (changed: TlsOptions): void => {
-      if (listener instanceof TlsServer) listener.setSecureContext(changed)
+      tlsServer?.setSecureContext(changed)
     },
     /** Takes no new connection, and gives open ones `graceMs` to end. Resolves when they have. */
     drain: (graceMs: number): Promise<void> => {
       const ended = new Promise<void>((resolve) => void listener.close(() => resolve()))
+      silent.closeAll()
       injector.drain(graceMs)
       return ended
     },
   }
+}
+
+const refusalOf = (error: NodeJS.ErrnoException, socket: TLSSocket): RefusedPeer => {
+  // A code, whatever its declared type; null unless the certificate was refused.
+  const refused: unknown = socket.authorizationError
+  if (typeof refused === 'string') return { reason: 'certificate', cause: refused }
+  const cause = error.code ?? error.message
+  return { reason: cause === 'ERR_SSL_PEER_DID_NOT_RETURN_A_CERTIFICATE' ? 'certificate' : 'handshake', cause }
 }

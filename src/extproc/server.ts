@@ -8,7 +8,7 @@ import { acceptAnyAuthority } from './any-authority.ts'
 import { createExtProcCodec } from './codec.ts'
 import { type ServedStream, type StreamMethod, type StreamStatus, serveStream } from './grpc-stream.ts'
 import { createHealthCheck, createHealthWatch, type HealthState } from './health.ts'
-import { createListener, type ListenAddress, type Listener } from './listener.ts'
+import { createListener, type ListenAddress, type Listener, type RefusedPeer } from './listener.ts'
 import { createProcessMethod } from './process-method.ts'
 import { envoyBodyBytes, type ProcessHooks } from './process-stream.ts'
 import { createSelfSigned } from './self-signed.ts'
@@ -25,7 +25,11 @@ export interface ExtProcServerOptions {
   readonly maxBodyBytes: number
   /** The caller sets it to serving once everything else runs; a drain sets it to not serving. */
   readonly health: HealthState
-  readonly hooks: ProcessHooks & AccessLogHooks
+  readonly hooks: ProcessHooks &
+    AccessLogHooks & {
+      /** TLS refused a connection. Must not throw. */
+      readonly peerRefused: (peer: RefusedPeer) => void
+    }
 }
 
 /** A message may hold this much beyond a body: headers, framing. Envoy's own limit for headers is 60 KiB. */
@@ -34,6 +38,11 @@ const messageOverheadBytes = 64 * 1024
 const maxHeldBodyBytes = 256 * 1024 * 1024
 /** Envoy opens a stream for each HTTP request, all of a worker's on one connection. */
 const maxConcurrentStreams = 65_536
+/**
+ * Envoy resets the streams of clients that leave, and many may leave at once. By default Node.js takes 1,000 resets, then
+ * 33 a second, and above that closes the connection with every turn on it. A flood still ends within seconds.
+ */
+const resetLimits = { streamResetBurst: maxConcurrentStreams / 4, streamResetRate: maxConcurrentStreams / 16 }
 /** A stop waits no longer than this for connections to close. */
 const closeTimeoutMs = 1_000
 
@@ -52,6 +61,8 @@ export const createExtProcServer = (options: ExtProcServerOptions) => {
     'grpc.max_concurrent_streams': maxConcurrentStreams,
     'grpc.enable_channelz': 0,
   })
+  // What grpc-js gives to `http2.createServer`; it has no option of its own for these.
+  Object.assign(Object(Reflect.get(server, 'commonServerOptions')), resetLimits)
   const streams = new Set<OpenStream>()
   let stopFollowing: (() => void) | undefined
   let listener: Listener | undefined
@@ -128,7 +139,8 @@ export const createExtProcServer = (options: ExtProcServerOptions) => {
       const files = tls === 'self-signed' ? undefined : tls
       const known = files === undefined ? undefined : await readTlsFiles(files)
       const accept = anyAuthority === true ? acceptAnyAuthority : undefined
-      listener = createListener(injector, tls === 'self-signed' ? createSelfSigned() : known, accept)
+      const tlsOptions = tls === 'self-signed' ? createSelfSigned() : known
+      listener = createListener(injector, tlsOptions, accept, (peer) => hooks.peerRefused(peer))
       if (files !== undefined && known !== undefined)
         stopFollowing = followTlsFiles(files, known, { apply: listener.setTls, onFault: (error) => hooks.fault(error) })
       return listener.listen(listen)

@@ -203,6 +203,10 @@ export const metricDefinitions = {
       ],
     },
   ),
+  ext_proc_peers_refused_total: counter(
+    'Connections to the gRPC port that TLS refused, by reason: the client’s certificate, or another fault.',
+    { reason: ['certificate', 'handshake'] },
+  ),
   access_log_malformed_total: counter(
     'Unreadable entries of Envoy’s access log; the end of each such turn is lost.',
     {},

@@ -81,6 +81,7 @@ export const useFixture = () => {
         streamOpened: () => log.note('opened'),
         streamClosed: () => log.note('closed'),
         message: (phase) => log.note(`replied to ${phase}`),
+        peerRefused: () => log.note('refused'),
         fault: () => log.note('fault'),
         entryMalformed: () => log.note('malformed'),
       },

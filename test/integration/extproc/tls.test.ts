@@ -9,6 +9,7 @@ import { parse } from 'yaml'
 import { z } from 'zod'
 import { makeCertificate } from '../../support/certificates.ts'
 import { eventually } from '../../support/eventually.ts'
+import { metric } from '../support/metrics.ts'
 import { createdId, use } from '../support/sessions.ts'
 import type { Stack } from '../support/stack.ts'
 import { useScriptedStack } from '../support/use-stack.ts'
@@ -24,9 +25,9 @@ const install = async (name: string): Promise<void> => {
 }
 
 beforeAll(async () => {
-  for (const name of ['first', 'second', 'envoy']) {
+  for (const name of ['first', 'second', 'envoy', 'stranger']) {
     const { ca, key, cert } = await makeCertificate('localhost', name)
-    await appendFile(fileOf('ca.crt'), ca)
+    if (name !== 'stranger') await appendFile(fileOf('ca.crt'), ca)
     await writeFile(fileOf(`${name}.key`), key)
     await writeFile(fileOf(`${name}.crt`), cert)
   }
@@ -77,19 +78,23 @@ const takesTurns = async (running: Stack): Promise<void> => {
 }
 
 /** The common name of the certificate that a new connection gets. Rejects when the gateway refuses the connection. */
-const nameServed = async (running: Stack, withCertificate = true): Promise<unknown> => {
+const nameServed = async (running: Stack, certificateOf = 'envoy'): Promise<unknown> => {
   const socket = connect({
     host: '127.0.0.1',
     port: Number(running.gateway().extproc.split(':')[1]),
     ca: await readFile(fileOf('ca.crt')),
     ALPNProtocols: ['h2'],
     servername: 'localhost',
-    ...(withCertificate ? { cert: await readFile(fileOf('envoy.crt')), key: await readFile(fileOf('envoy.key')) } : {}),
+    ...(certificateOf === ''
+      ? {}
+      : { cert: await readFile(fileOf(`${certificateOf}.crt`)), key: await readFile(fileOf(`${certificateOf}.key`)) }),
   })
   try {
     await once(socket, 'secureConnect')
-    // The server's settings, or its alert.
-    await once(socket, 'data')
+    socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
+    // The server's settings, or its alert. It may also close without one.
+    const [answer] = await Promise.race([once(socket, 'data'), once(socket, 'close')])
+    if (!Buffer.isBuffer(answer)) throw new Error('closed without an answer')
     return socket.getPeerCertificate().subject.CN
   } finally {
     socket.destroy()
@@ -122,9 +127,16 @@ describe('mutual TLS, Envoy without a certificate', () => {
 describe('mutual TLS, Envoy with a certificate', () => {
   const { stack } = useScriptedStack({ env: mutual, envoyConfig: withTls(true) })
 
-  test('takes turns, and a client without a certificate is refused', async () => {
+  test('takes turns; clients without a certificate or with a foreign one are refused, counted and logged', async () => {
     await takesTurns(stack)
-    await expect(nameServed(stack, false)).rejects.toThrow(/certificate required|ECONNRESET|alert/)
+    for (const certificateOf of ['', 'stranger', '', 'stranger'])
+      await expect(nameServed(stack, certificateOf)).rejects.toThrow(
+        /certificate required|ECONNRESET|EPIPE|alert|closed/,
+      )
+    await eventually(async () => (await metric(stack, 'ext_proc_peers_refused_total', { reason: 'certificate' })) === 4)
+    expect(stack.output().match(/.*TLS refused a peer.*/g)).toEqual([
+      expect.stringContaining('"peer":{"reason":"certificate","cause":"ERR_SSL_PEER_DID_NOT_RETURN_A_CERTIFICATE"}'),
+    ])
   })
 
   test('a new certificate is served, and after a broken file the last good one', async () => {
