@@ -91,6 +91,12 @@ export const createContextEvents = (
     const { session, model: _, ...facts } = turn
     log.debug('turn', { session: session && digestOf(session), outcome, ...facts, ...usage })
   },
+  ticketRefused: () => {
+    metrics.add('access_log_malformed_total', {})
+    log.warn(
+      'a turn ended with a ticket that this gateway does not know: of another version, of another tenant.secret, or forged',
+    )
+  },
   hitNotReused: ({ pool, model = 'other', source }) => metrics.add('hits_not_reused_total', { pool, model, source }),
   reuseChanged: (engines, isReused) => {
     const { pool, model = 'other', source } = engines

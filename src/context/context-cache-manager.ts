@@ -1,6 +1,5 @@
 import type { GatewayError } from '../openai/gateway-error.ts'
 import type { TokenUsage } from '../openai/usage.ts'
-import type { TurnTicket } from './turn-ticket.ts'
 
 /** An HTTP request, without anything of Envoy's protocol. */
 export interface GatewayRequest {
@@ -27,7 +26,8 @@ export interface RequestScope {
   releaseBody(): void
 }
 
-export type Decision =
+/** `Ticket`: text for Envoy, and what the text tells within the context module. */
+export type Decision<Ticket = string> =
   /** The request goes on, its body unchanged, to `destinations` (chosen pod first) if there are any. */
   | {
       readonly kind: 'passthrough'
@@ -36,7 +36,7 @@ export type Decision =
       readonly requestHeaders?: Readonly<Record<string, string>>
       readonly observer?: ResponseObserver
     }
-  | ForwardDecision
+  | ForwardDecision<Ticket>
   /** A response by the gateway. `body` is sent as JSON. */
   | {
       readonly kind: 'response'
@@ -56,7 +56,7 @@ export type Decision =
   | { readonly kind: 'cancelled' }
 
 /** A request that goes to an engine. */
-export interface ForwardDecision {
+export interface ForwardDecision<Ticket = string> {
   readonly kind: 'forward'
   /** `host:port`, the chosen pod first, then the fallbacks for retries. */
   readonly destinations: readonly [string, ...string[]]
@@ -70,8 +70,8 @@ export interface ForwardDecision {
   readonly expectModel: string | undefined
   /** Headers that Envoy adds to a 2xx response. */
   readonly responseHeaders: Readonly<Record<string, string>>
-  /** Returns as text with the turn's end, perhaps to another gateway process. Undefined: nothing to do at the end. */
-  readonly ticket: TurnTicket | undefined
+  /** Returns with the turn's end, perhaps to another gateway process. Undefined: nothing to do at the end. */
+  readonly ticket: Ticket | undefined
   readonly observer?: ResponseObserver
 }
 
@@ -90,14 +90,14 @@ export interface ResponseObserver {
   end(how: 'complete' | 'broken'): void
 }
 
-export type HeadersDecision =
-  | Decision
+export type HeadersDecision<Ticket = string> =
+  | Decision<Ticket>
   | {
       readonly kind: 'need-body'
       /** So many of its first bytes are enough. Default: the whole body is needed. */
       readonly prefixBytes?: number
       /** Rejects rather than throws. */
-      readonly decide: (body: Buffer, scope: RequestScope) => Promise<Decision>
+      readonly decide: (body: Buffer, scope: RequestScope) => Promise<Decision<Ticket>>
     }
 
 /** A turn that has ended, from Envoy's access log. */
@@ -138,7 +138,7 @@ export interface ContextCacheManager {
   /** Never rejects: errors are decisions. */
   onHeaders(request: GatewayRequest, scope: RequestScope): Promise<HeadersDecision>
   /**
-   * Ends a turn, offload included. Never rejects. A second report of the same end has no effect while this process
+   * Ends a turn, offload included. Never rejects. A ticket that no gateway of this deployment made has no effect. A second report of the same end has no effect while this process
    * remembers the turn (its last 50,000).
    */
   endTurn(turn: EndedTurn): Promise<void>

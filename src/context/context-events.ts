@@ -75,6 +75,8 @@ export interface ContextEvents {
   prepared(presence: KvPresence, milliseconds: number, pool: string): void
   /** Called once for each turn, last. */
   turnEnded(outcome: TurnOutcome, usage: TokenUsage | undefined, turn: EndedTurnFacts): void
+  /** The end of a turn was reported with a ticket that no gateway of this deployment made. It is ignored. */
+  ticketRefused(): void
   /** A turn's engine reused almost nothing of a hit, although the prompt was no shorter. */
   hitNotReused(engines: JudgedEngines): void
   /** From now on hits are called misses, or no longer. `pod`: that of the turn that showed it. */

@@ -30,6 +30,7 @@ import { containsSessionId, createSessionIdCipher, isSessionId } from './session
 import type { TurnParts } from './session-turn.ts'
 import { createTenants } from './tenant.ts'
 import { poolHeader } from './turn.ts'
+import { createTickets, type TurnTicket } from './turn-ticket.ts'
 import { createUseSession, type UseSettings } from './use-session.ts'
 
 export interface ContextSettings extends CreateSettings, UseSettings, EndTurnSettings, JsonLimits {
@@ -41,7 +42,7 @@ export interface ContextSettings extends CreateSettings, UseSettings, EndTurnSet
 }
 
 export type ContextParts = Omit<TurnParts, 'hitCheck'> &
-  Omit<EndTurnParts, 'triggerSweep' | 'hitCheck'> & {
+  Omit<EndTurnParts, 'triggerSweep' | 'hitCheck' | 'tickets'> & {
     /** Undefined: the response cache is off. */
     readonly responseCache?: ResponseCacheParts | undefined
     /** A clock that never goes back, milliseconds. */
@@ -51,7 +52,8 @@ export type ContextParts = Omit<TurnParts, 'hitCheck'> &
 /** The context module of a gateway process: dispatches requests to their handlers, and turns errors into decisions. */
 export const createContextCacheManager = (given: ContextParts, settings: ContextSettings) => {
   const { events } = given
-  const parts = { ...given, hitCheck: createHitCheck(events) }
+  const tickets = createTickets(settings.secret)
+  const parts = { ...given, hitCheck: createHitCheck(events), tickets }
   const slices = createSlices()
   const tenants = createTenants(settings)
   const sessionIds = createSessionIdCipher(settings.secret)
@@ -65,7 +67,7 @@ export const createContextCacheManager = (given: ContextParts, settings: Context
     parts.responseCache && createResponseCacheHandler({ ...parts.responseCache, tenants, slices }, settings)
 
   /** An id of another system only groups requests. */
-  const passForeign = (request: GatewayRequest, id: string): Decision => {
+  const passForeign = (request: GatewayRequest, id: string): Decision<TurnTicket> => {
     const affinityKey = id === '' ? undefined : createHash('sha256').update(id, 'latin1').digest('base64url')
     const model = namedModel(request)
     const pool = parts.pools.forModel(model)
@@ -79,7 +81,7 @@ export const createContextCacheManager = (given: ContextParts, settings: Context
     api: InferenceApi,
     scope: RequestScope,
     cached?: CacheHit,
-  ): Promise<HeadersDecision> => {
+  ): Promise<HeadersDecision<TurnTicket>> => {
     const ids = request.header('x-session-id')
     const [id] = ids
     if (createsByHeader(request)) return createSession(request, api)
@@ -96,7 +98,7 @@ export const createContextCacheManager = (given: ContextParts, settings: Context
   }
 
   /** Paths that Envoy's own routes leave to the engines where the gateway is no endpoint picker. */
-  const pickForOther = async (request: GatewayRequest, scope: RequestScope): Promise<HeadersDecision> => {
+  const pickForOther = async (request: GatewayRequest, scope: RequestScope): Promise<HeadersDecision<TurnTicket>> => {
     const [path = ''] = request.path.split('?')
     const use = request.pick === undefined ? undefined : engineUseOf(request.method, path)
     if (use === 'reads') return plain.read(request)
@@ -105,7 +107,11 @@ export const createContextCacheManager = (given: ContextParts, settings: Context
     return decision
   }
 
-  const dispatch = async (request: GatewayRequest, target: Target, scope: RequestScope): Promise<HeadersDecision> => {
+  const dispatch = async (
+    request: GatewayRequest,
+    target: Target,
+    scope: RequestScope,
+  ): Promise<HeadersDecision<TurnTicket>> => {
     switch (target.kind) {
       case 'inference': {
         const { api } = target
@@ -131,7 +137,7 @@ export const createContextCacheManager = (given: ContextParts, settings: Context
     where: 'headers' | 'body',
     { signal }: RequestScope,
     decided: Promise<T>,
-  ): Promise<T | Decision> => {
+  ): Promise<T | Decision<TurnTicket>> => {
     try {
       return await decided
     } catch (thrown) {
@@ -146,12 +152,13 @@ export const createContextCacheManager = (given: ContextParts, settings: Context
   const manager: ContextCacheManager = {
     onHeaders: async (request, scope) => {
       const target = targetOf(request)
-      const report = (decision: Decision): Decision => {
+      const report = (decision: Decision<TurnTicket>): Decision => {
         events.requestDecided(target.route, outcomeLabelOf(decision))
-        if (decision.kind !== 'forward' || decision.ticket === undefined) return decision
+        if (decision.kind !== 'forward') return decision
+        if (decision.ticket === undefined) return { ...decision, ticket: undefined }
         const ticket = { ...decision.ticket, cacheStatus: decision.responseHeaders['x-context-cache'] }
         turns.started(ticket)
-        return { ...decision, ticket }
+        return { ...decision, ticket: tickets.encode(ticket) }
       }
       const decision = await orError('headers', scope, dispatch(request, target, scope))
       if (decision.kind !== 'need-body') return report(decision)
@@ -213,5 +220,5 @@ const outcomeLabels = {
 } as const satisfies Record<Decision['kind'], RequestOutcome>
 
 /** The request's `outcome` in metrics. */
-const outcomeLabelOf = (decision: Decision): RequestOutcome =>
+const outcomeLabelOf = (decision: Decision<TurnTicket>): RequestOutcome =>
   decision.kind === 'reject' && decision.error.code === 'internal_error' ? 'failed' : outcomeLabels[decision.kind]

@@ -14,6 +14,7 @@ import { newSessionId, type SessionIdCipher, sessionKeyOf } from './session-id.t
 import type { TurnParts } from './session-turn.ts'
 import type { Tenants } from './tenant.ts'
 import { abandonTurn, startPlainTurn, startSessionTurn } from './turn.ts'
+import type { TurnTicket } from './turn-ticket.ts'
 
 export interface CreateSettings extends TtlBounds, JsonLimits {
   readonly defaultTtlSeconds: number
@@ -35,7 +36,7 @@ export const createCreateSession = (
   const expiry: TurnExpiry = settings.sliding ? { kind: 'slide' } : { kind: 'keep' }
 
   /** An inference request is answered even if its session cannot be made; `POST /v1/context` is about the session. */
-  const createAndForward = async (create: CheckedCreate, scope: RequestScope): Promise<Decision> => {
+  const createAndForward = async (create: CheckedCreate, scope: RequestScope): Promise<Decision<TurnTicket>> => {
     const { request, api, tenant, model } = create
     const id = newSessionId()
     const turnId = turnIdFor(request)
@@ -69,7 +70,7 @@ export const createCreateSession = (
     { request, api, tenant, form }: CheckedCreate,
     { kind, record, turnId, ...first }: WrittenSession & { readonly turnId: string; readonly route: Route },
     scope: RequestScope,
-  ): Promise<Decision> => {
+  ): Promise<Decision<TurnTicket>> => {
     const isNew = kind === 'created'
     try {
       const id = parts.sessionIds.decrypt(record.sealedId, tenant)
@@ -104,7 +105,7 @@ export const createCreateSession = (
     return { ...read, retryOf }
   }
 
-  return (request: GatewayRequest, api: InferenceApi | undefined): HeadersDecision => {
+  return (request: GatewayRequest, api: InferenceApi | undefined): HeadersDecision<TurnTicket> => {
     checkJsonBody(request)
     const tenant = parts.tenants.tenantOf(request)
     const ttlSeconds = parseTtlHeader(request, settings) ?? settings.defaultTtlSeconds

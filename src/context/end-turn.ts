@@ -12,12 +12,13 @@ import { type CompleteOutcome, type SessionStore, StoreUnavailableError } from '
 import type { EndedTurn, TurnEnd } from './context-cache-manager.ts'
 import { type EndedTurnFacts, reportFault, type TurnOutcome } from './context-events.ts'
 import { listedModel, type Pool } from './pools.ts'
-import { requestKeyOf } from './request-headers.ts'
+import { isRequestKey, requestKeyOf } from './request-headers.ts'
 import type { TurnParts } from './session-turn.ts'
-import { decodeTicket, type SessionTicket, type TurnTicket } from './turn-ticket.ts'
+import type { SessionTicket, Tickets, TurnTicket } from './turn-ticket.ts'
 
 export interface EndTurnParts extends Pick<TurnParts, 'pools' | 'events' | 'hitCheck'> {
   readonly store: SessionStore & RemovalQueue
+  readonly tickets: Pick<Tickets, 'decode'>
   /** Receives what a turn held. */
   readonly admission: Pick<Admission, 'release'>
   /** Starts the removal of what a turn left. */
@@ -104,11 +105,15 @@ export const createActiveTurns = (parts: EndTurnParts, settings: EndTurnSettings
       if (active.size > maxActive && oldest !== undefined) active.delete(oldest)
     },
     endTurn: async (turn: EndedTurn): Promise<void> => {
-      const ticket = decodeTicket(turn.ticket)
-      if (ticket !== undefined && !ended.has(requestKeyOf(ticket.turnId))) await endOnce(ticket, turn)
+      const ticket = parts.tickets.decode(turn.ticket)
+      if (ticket === undefined) parts.events.ticketRefused()
+      else if (!ended.has(requestKeyOf(ticket.turnId))) await endOnce(ticket, turn)
     },
     // Envoy dropped the request before it read the decision: its log entry has the key, no ticket.
-    clientDisconnected: async (key: string): Promise<void> => {
+    clientDisconnected: async (given: string): Promise<void> => {
+      if (!isRequestKey(given)) return
+      // A part of a text keeps the whole text in memory.
+      const key = Buffer.from(given).toString()
       const ticket = active.get(key)
       if (ticket === undefined) ended.set(key, true)
       else await endOnce(ticket, disconnected)
@@ -183,6 +188,11 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings, stopping:
     }
     if (usage !== undefined && usage.promptTokens > 0) pool?.predictor.kept(key, pod, totalTokensOf(usage))
     if (pool === undefined || claim === undefined) return
+    if (pod !== ticket.pod && pool.pods.pods().every(({ address }) => address !== pod)) {
+      // The engine key goes to pods alone, whatever address is reported.
+      await releaseClaim({ ticket, pool }, ticket.pod)
+      return
+    }
     const startedMs = performance.now()
     const { createdAtMs } = outcome.record
     const offloaded = await offload(pool.kv, { ...kvTurnOf(ticket, pod), createdAtMs, claim }, usage)

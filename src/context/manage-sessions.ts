@@ -12,6 +12,7 @@ import type { Reaper } from './reaper.ts'
 import { checkJsonBody, checkTtl, type TtlBounds } from './request-headers.ts'
 import { isSessionId, type SessionIdCipher, sessionKeyOf } from './session-id.ts'
 import type { Tenants } from './tenant.ts'
+import type { TurnTicket } from './turn-ticket.ts'
 
 const defaultPageSize = 20
 const maxPageSize = 100
@@ -35,7 +36,7 @@ export const createManageSessions = (
   },
   settings: ManageSettings,
 ) => {
-  const found = (record: SessionRecord | undefined, id: string): Decision => {
+  const found = (record: SessionRecord | undefined, id: string): Decision<TurnTicket> => {
     if (record === undefined) throw new GatewayError('session_not_found')
     return response(sessionView(id, record))
   }
@@ -50,7 +51,7 @@ export const createManageSessions = (
     }
   }
 
-  const patch = (id: string, owner: Owner): HeadersDecision => ({
+  const patch = (id: string, owner: Owner): HeadersDecision<TurnTicket> => ({
     kind: 'need-body',
     decide: async (body, scope) => {
       const limits = { ...settings, maxBytes: maxPatchBytes }
@@ -65,7 +66,7 @@ export const createManageSessions = (
     },
   })
 
-  const remove = async (id: string, owner: Owner): Promise<Decision> => {
+  const remove = async (id: string, owner: Owner): Promise<Decision<TurnTicket>> => {
     const removed = await callStore('remove', parts.store.remove(owner))
     if (!removed) throw new GatewayError('session_not_found')
     parts.events.sessionDeleted(owner.key)
@@ -76,7 +77,7 @@ export const createManageSessions = (
 
   return {
     /** `GET /v1/context?limit=20&after=ctx_…`: the caller's sessions, newest first. @throws GatewayError */
-    list: async (request: GatewayRequest, query: URLSearchParams): Promise<Decision> => {
+    list: async (request: GatewayRequest, query: URLSearchParams): Promise<Decision<TurnTicket>> => {
       const tenant = parts.tenants.tenantOf(request)
       const page = await callStore('list', parts.store.list({ tenant, ...readPage(query) }))
       const sessions = page.records.map((record) => ({ record, id: parts.sessionIds.decrypt(record.sealedId, tenant) }))
@@ -89,7 +90,7 @@ export const createManageSessions = (
       })
     },
     /** `GET`, `PATCH` and `DELETE /v1/context/{id}`. @throws GatewayError */
-    one: async (request: GatewayRequest, id: string): Promise<HeadersDecision> => {
+    one: async (request: GatewayRequest, id: string): Promise<HeadersDecision<TurnTicket>> => {
       if (!['GET', 'PATCH', 'DELETE'].includes(request.method)) {
         throw new GatewayError('method_not_allowed', { headers: { allow: 'GET, PATCH, DELETE' } })
       }
@@ -112,7 +113,7 @@ export const createManageSessions = (
 
 type Owner = Pick<SessionRecord, 'key' | 'tenant'>
 
-const response = (body: unknown): Decision => ({ kind: 'response', status: 200, body, headers: {} })
+const response = (body: unknown): Decision<TurnTicket> => ({ kind: 'response', status: 200, body, headers: {} })
 
 const readPage = (query: URLSearchParams): Omit<Parameters<SessionStore['list']>[0], 'tenant'> => {
   const limitText = query.get('limit') ?? String(defaultPageSize)

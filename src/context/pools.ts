@@ -14,7 +14,7 @@ export interface Pool {
   /** How the pool serves a model. Reads memory only. */
   serves(model: string): ModelService
   readonly router: Router
-  readonly pods: Pick<PodSource, 'turnStarted' | 'turnEnded' | 'markUnhealthy'>
+  readonly pods: Pick<PodSource, 'pods' | 'turnStarted' | 'turnEnded' | 'markUnhealthy'>
   readonly kv: KvCache
   readonly costs: CostEstimate
   readonly predictor: TtftPredictor

@@ -66,8 +66,11 @@ export const checkTtl = (ttlSeconds: unknown, bounds: TtlBounds, param: string):
  */
 export const turnIdFor = (request: Pick<GatewayRequest, 'header'>): string => {
   const [key = ''] = request.header(requestKeyHeader)
-  return /^[\w-]{1,57}$/.test(key) ? `${key}.${nanoid(6)}` : nanoid(16)
+  return isRequestKey(key) ? `${key}.${nanoid(6)}` : nanoid(16)
 }
+
+/** Whether a turn can have this key. */
+export const isRequestKey = (key: string): boolean => /^[\w-]{1,57}$/.test(key)
 
 /** The key of the request that a turn is of, or the turn's random id. */
 export const requestKeyOf = (turnId: string): string => turnId.replace(/\..*$/s, '')

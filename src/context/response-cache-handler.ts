@@ -15,6 +15,7 @@ import type {
   ResponseObserver,
 } from './context-cache-manager.ts'
 import type { Tenants } from './tenant.ts'
+import type { TurnTicket } from './turn-ticket.ts'
 
 /** As a request header, asks for the response cache; in the response to an eligible request, `hit` or `miss`. */
 const responseCacheHeader = 'x-response-cache'
@@ -32,7 +33,7 @@ export interface CacheHit {
 export const cachedResponse = (
   { response }: CacheHit,
   headers: Readonly<Record<string, string>> = {},
-): Extract<Decision, { kind: 'cached-response' }> => ({
+): Extract<Decision<TurnTicket>, { kind: 'cached-response' }> => ({
   kind: 'cached-response',
   contentType: response.contentType,
   body: response.body,
@@ -90,7 +91,7 @@ export const createResponseCacheHandler = (
     }
   }
 
-  const withCapture = (eligible: EligibleRequest, decision: Decision): Decision => {
+  const withCapture = (eligible: EligibleRequest, decision: Decision<TurnTicket>): Decision<TurnTicket> => {
     switch (decision.kind) {
       case 'cached-response':
         parts.onLookup('hit')
@@ -109,8 +110,8 @@ export const createResponseCacheHandler = (
   return (
     request: GatewayRequest,
     api: InferenceApi,
-    decide: (scope: RequestScope, cached?: CacheHit) => Promise<HeadersDecision>,
-  ): HeadersDecision | undefined => {
+    decide: (scope: RequestScope, cached?: CacheHit) => Promise<HeadersDecision<TurnTicket>>,
+  ): HeadersDecision<TurnTicket> | undefined => {
     if (!isEligible(request, limits)) return undefined
     return {
       kind: 'need-body',

@@ -5,6 +5,7 @@ import { checkSpliceable, namedModel, turnIdFor } from './request-headers.ts'
 import { bytesPerToken, routeTurn } from './route-turn.ts'
 import type { TurnParts } from './session-turn.ts'
 import { startPlainTurn } from './turn.ts'
+import type { TurnTicket } from './turn-ticket.ts'
 
 /** Blocks of prompts whose pods are remembered, some 150 bytes each. */
 const maxPrefixBlocks = 100_000
@@ -44,20 +45,23 @@ export const createPlainRequests = (parts: TurnParts) => {
       request: GatewayRequest,
       otherId: string | undefined,
       scope: RequestScope,
-    ): Promise<HeadersDecision> => {
+    ): Promise<HeadersDecision<TurnTicket>> => {
       const key = otherId ? createHash('sha256').update(otherId, 'latin1').digest('base64url') : undefined
       if (request.endOfStream) return { ...(await start(request, { key, body: noBody }, scope)), splice: undefined }
       const decide = (body: Buffer, bodyScope: RequestScope) => start(request, { key, body }, bodyScope)
       return { kind: 'need-body', ...(holdsResources ? {} : { prefixBytes: maxPrefixBytes }), decide }
     },
     /** A request that runs a model without the members. Undefined: engines would start it from KV of a session. */
-    generateOtherwise: async (request: GatewayRequest, scope: RequestScope): Promise<HeadersDecision | undefined> => {
+    generateOtherwise: async (
+      request: GatewayRequest,
+      scope: RequestScope,
+    ): Promise<HeadersDecision<TurnTicket> | undefined> => {
       if (hasConstants(parts.pools.forModel(namedModel(request)).kv)) return undefined
       const decide = (_body: Buffer, by: RequestScope) => start(request, { key: undefined, body: noBody }, by)
       return holdsResources && !request.endOfStream ? { kind: 'need-body', decide } : decide(noBody, scope)
     },
     /** A request that uses no KV of others. */
-    read: (request: GatewayRequest): Decision => {
+    read: (request: GatewayRequest): Decision<TurnTicket> => {
       const { destinations, policy, pod } = routeTurn(parts, request, { key: undefined, model: namedModel(request) })
       parts.events.routed(policy, pod)
       return { kind: 'passthrough', destinations }

@@ -1,4 +1,6 @@
 import * as z from 'zod'
+import { sign, signedText } from '../crypto/mac.ts'
+import { deriveKey } from '../crypto/seal.ts'
 import { readJson } from '../json/read-json.ts'
 import type { SessionKey, TenantKey } from '../sessions/session-record.ts'
 
@@ -26,7 +28,7 @@ export interface TurnTicket {
 /** Name of the pool that a gateway without `pools` has. */
 export const defaultPool = 'default'
 
-const version = 3
+const version = 4
 const text = z.string().min(1)
 
 const sessionSchema = z.object({
@@ -49,10 +51,9 @@ export type SessionTicket = Readonly<z.infer<typeof sessionSchema>>
 
 const envelope = z.object({
   version: z.literal(version),
-  // Earlier versions had one pool.
   ticket: z.object({
     turnId: text,
-    pool: text.default(defaultPool),
+    pool: text,
     pod: text,
     cacheStatus: text.optional(),
     preparedMs: z.number().optional(),
@@ -62,8 +63,19 @@ const envelope = z.object({
   }),
 })
 
-/** The ticket as JSON. */
-export const encodeTicket = (ticket: TurnTicket): string => JSON.stringify({ version, ticket })
+/** Tickets as text. Whoever reaches the gRPC port can report any text as the end of a turn. */
+export interface Tickets {
+  /** JSON behind a MAC. */
+  encode(ticket: TurnTicket): string
+  /** Undefined: no gateway of this deployment and version made the text. */
+  decode(text: string): TurnTicket | undefined
+}
 
-/** Undefined for text that is not a ticket of this version. */
-export const decodeTicket = (json: string): TurnTicket | undefined => envelope.safeParse(readJson(json)).data?.ticket
+/** `secret` is the tenant secret, shared by all gateways of a deployment. */
+export const createTickets = (secret: string): Tickets => {
+  const key = deriveKey(secret, 'context-cache turn ticket')
+  return {
+    encode: (ticket) => sign(key, JSON.stringify({ version, ticket })),
+    decode: (text) => envelope.safeParse(readJson(signedText(key, text) ?? '')).data?.ticket,
+  }
+}

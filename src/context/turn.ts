@@ -19,7 +19,7 @@ export const startSessionTurn = async (
   parts: TurnParts,
   turn: SessionTurn,
   scope: RequestScope,
-): Promise<{ readonly presence: KvPresence; readonly forward: ForwardDecision }> => {
+): Promise<{ readonly presence: KvPresence; readonly forward: ForwardDecision<TurnTicket> }> => {
   const { turnId, tenant, session, route: first } = turn
   const budgetMsAt = ({ pool, pod, input }: Route): number => {
     // What a turn left in the pod may be on its way to the store: it is worth as long a wait as what lies there.
@@ -55,13 +55,13 @@ export const startPlainTurn = (
   parts: TurnParts,
   turn: { readonly turnId: string; readonly route: Route; readonly tenant: TenantKey | undefined },
   scope: RequestScope,
-): Promise<ForwardDecision> => {
+): Promise<ForwardDecision<TurnTicket>> => {
   const { turnId, tenant } = turn
   return admitTurn(parts, { ...turn, seeksRoom: false, loadMs: 0 }, scope, async (route) => {
     if (scope.signal.aborted) throw new RequestCancelledError()
     const { pool, pod, input } = route
     const { model } = input
-    const accept = (): ForwardDecision => {
+    const accept = (): ForwardDecision<TurnTicket> => {
       pool.pods.turnStarted(pod, turnId)
       if (model !== undefined) pool.predictor.routed({ turnId, pod, model }, input)
       const fields = tenant === undefined ? pool.kv.constants : pool.kv.isolation(tenant)
@@ -83,7 +83,7 @@ export const abandonTurn = async (
   }
 }
 
-const forwardTo = (route: Route, fields: EngineFields, ticket: TurnTicket): ForwardDecision => ({
+const forwardTo = (route: Route, fields: EngineFields, ticket: TurnTicket): ForwardDecision<TurnTicket> => ({
   kind: 'forward',
   destinations: route.destinations,
   path: undefined,

@@ -13,6 +13,7 @@ import { sessionKeyOf } from './session-id.ts'
 import type { TurnParts } from './session-turn.ts'
 import type { Tenants } from './tenant.ts'
 import { abandonTurn, startPlainTurn, startSessionTurn } from './turn.ts'
+import type { TurnTicket } from './turn-ticket.ts'
 
 export interface UseSettings extends TtlBounds {
   readonly leaseMs: number
@@ -37,7 +38,7 @@ export const createUseSession = (
     turn: UseTurn,
     reason: MissReason,
     headers: Readonly<Record<string, string>> = {},
-  ): Promise<Decision> => {
+  ): Promise<Decision<TurnTicket>> => {
     const responseHeaders = { ...headers, 'x-context-cache': missStatus(reason) }
     if (turn.cached !== undefined) return cachedResponse(turn.cached, responseHeaders)
     // The id may be that of another tenant's session: what is known of it decides nothing, and nothing is added to it.
@@ -51,7 +52,7 @@ export const createUseSession = (
     if (settings.unknownSession === 'reject') throw new GatewayError(code, { param: 'x-session-id' })
   }
 
-  const sessionTurn = async (turn: UseTurn, begun: Live): Promise<Decision> => {
+  const sessionTurn = async (turn: UseTurn, begun: Live): Promise<Decision<TurnTicket>> => {
     const { request, id, key, turnId, tenant, cached } = turn
     const record = begun.kind === 'active' ? begun.record : undefined
     const { model, ttlSeconds: lastTtlSeconds } = begun.kind === 'active' ? begun.record : begun
@@ -78,7 +79,9 @@ export const createUseSession = (
     return { ...forward, expectModel: model, responseHeaders: headers(cacheStatus) }
   }
 
-  return async (given: Pick<UseTurn, 'request' | 'id' | 'cached' | 'body' | 'scope'>): Promise<Decision> => {
+  return async (
+    given: Pick<UseTurn, 'request' | 'id' | 'cached' | 'body' | 'scope'>,
+  ): Promise<Decision<TurnTicket>> => {
     const { request, id } = given
     checkSpliceable(request)
     const tenant = parts.tenants.tenantOf(request)

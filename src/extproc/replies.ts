@@ -1,5 +1,4 @@
 import type { Decision, ForwardDecision } from '../context/context-cache-manager.ts'
-import { encodeTicket } from '../context/turn-ticket.ts'
 import { GatewayError, toErrorResponse } from '../openai/gateway-error.ts'
 
 /** A decision in terms of HTTP. Names of headers in lower case, their values as latin1 bytes. */
@@ -68,7 +67,7 @@ const forward = (pods: readonly string[], part: Omit<Partial<ForwardDecision>, '
     ctx: {
       ...(splice === undefined ? {} : { splice }),
       ...(model === undefined ? {} : { model }),
-      ...(ticket === undefined ? {} : { turn: encodeTicket(ticket) }),
+      ...(ticket === undefined ? {} : { turn: ticket }),
       ...(lines.length === 0 ? {} : { headers: lines.join('') }),
     },
   }

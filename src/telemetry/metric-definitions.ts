@@ -208,7 +208,7 @@ export const metricDefinitions = {
     { reason: ['certificate', 'handshake'] },
   ),
   access_log_malformed_total: counter(
-    'Unreadable entries of Envoy’s access log; the end of each such turn is lost.',
+    'Entries of Envoy’s access log that cannot be read, or have a ticket that no gateway of this deployment made; they end no turn.',
     {},
   ),
   build_info: sharedGauge('Always 1; the labels are the versions of gateway and Node.js.', {

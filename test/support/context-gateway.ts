@@ -10,7 +10,6 @@ import { createPools } from '../../src/context/pools.ts'
 import type { Reaper } from '../../src/context/reaper.ts'
 import type { ResponseCacheParts } from '../../src/context/response-cache-handler.ts'
 import { sessionKeyOf } from '../../src/context/session-id.ts'
-import { encodeTicket } from '../../src/context/turn-ticket.ts'
 import { createClaimSeal } from '../../src/kvcache/claim-seal.ts'
 import { createKvCache } from '../../src/kvcache/kv-cache.ts'
 import type { KvTurn } from '../../src/kvcache/kv-connector.ts'
@@ -23,7 +22,7 @@ import { createTtftPredictor, type TtftPredictor } from '../../src/routing/ttft-
 import { createMemorySessionStore } from '../../src/sessions/memory/create-memory-session-store.ts'
 import type { SessionKey } from '../../src/sessions/session-record.ts'
 import { type BreakableStore, createBreakableStore } from './breakable-store.ts'
-import { answerBody, forwarded } from './decisions.ts'
+import { answerBody, forwarded, tenantSecret } from './decisions.ts'
 import { gatewayRequest, type RequestSketch, type WatchedScope, watchedScope } from './gateway-request.ts'
 import { type KvBlock, MemoryFleet } from './memory-fleet.ts'
 import { createMemoryKvConnector, type MemoryKvConnector } from './memory-kv-connector.ts'
@@ -168,7 +167,7 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
           kv: createKvCache(connector, {
             name: 'memory',
             pool: 'default',
-            seal: createClaimSeal('a secret that is long enough for a gateway'),
+            seal: createClaimSeal(tenantSecret),
             log: { debug: () => {}, info: () => {}, warn: () => {} },
           }),
           costs: estimate,
@@ -188,7 +187,7 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
       maxJsonDepth: 64,
       maxJsonKeys: 1000,
       leaseMs: 600_000,
-      secret: 'a secret that is long enough for a gateway',
+      secret: tenantSecret,
       principalHeader: undefined,
       sliding: settings.sliding ?? false,
       unknownSession: settings.unknownSession ?? 'miss',
@@ -234,7 +233,7 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
     const cached = told.cachedTokens ?? cachedTokens
     const usage = { promptTokens, outputTokens, ...(cached === 'untold' ? {} : { cachedTokens: cached }) }
     return {
-      ticket: encodeTicket(forward.ticket),
+      ticket: forward.ticket,
       status: told.status ?? 200,
       complete: told.complete ?? true,
       clientDisconnected: told.clientDisconnected ?? false,

@@ -1,5 +1,5 @@
 import type { Decision, ForwardDecision } from '../../src/context/context-cache-manager.ts'
-import type { TurnTicket } from '../../src/context/turn-ticket.ts'
+import { createTickets, type TurnTicket } from '../../src/context/turn-ticket.ts'
 import { type GatewayError, toErrorResponse } from '../../src/openai/gateway-error.ts'
 
 /** The decision as a turn that goes to an engine; throws when it is none. */
@@ -27,10 +27,16 @@ export const cacheStatusOf = ({ responseHeaders }: ForwardDecision): string | un
 /** The session's id as its client receives it. */
 export const sessionIdOf = ({ responseHeaders }: ForwardDecision): string => responseHeaders['x-session-id'] ?? ''
 
+/** The tenant secret of gateways under test. */
+export const tenantSecret = 'a secret that is long enough for a gateway'
+
+export const tickets = createTickets(tenantSecret)
+
 /** What Envoy brings back at the end of the turn. */
 export const ticketOf = (forward: ForwardDecision): TurnTicket => {
-  if (forward.ticket === undefined) throw new Error('the turn has no ticket')
-  return forward.ticket
+  const ticket = tickets.decode(forward.ticket ?? '')
+  if (ticket === undefined) throw new Error('the turn has no ticket')
+  return ticket
 }
 
 /** Everything a client could tell one decision from another by: all of it, without the turn's own random name. */

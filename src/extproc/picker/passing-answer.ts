@@ -4,7 +4,6 @@ import type {
   ResponseObserver,
   TurnEnd,
 } from '../../context/context-cache-manager.ts'
-import { encodeTicket } from '../../context/turn-ticket.ts'
 import { type AnswerReader, createAnswerReader, isEventStream } from '../../openai/answer-reader.ts'
 import { GatewayError, toErrorResponse } from '../../openai/gateway-error.ts'
 import type { ExtProcEvent } from '../codec.ts'
@@ -12,6 +11,8 @@ import { destinationKey } from '../replies.ts'
 
 /** What the answer to a forwarded request needs. */
 export type Forwarded = Pick<ForwardDecision, 'responseHeaders' | 'ticket'> & {
+  /** The chosen pod; undefined: Envoy chooses. */
+  readonly pod: string | undefined
   readonly observer: ResponseObserver | undefined
 }
 
@@ -67,7 +68,7 @@ export class PassingAnswer {
     readonly removeHeaders: readonly string[]
     readonly body?: Buffer
   } {
-    const { responseHeaders, ticket } = this.#forwarded
+    const { responseHeaders, pod } = this.#forwarded
     const status = Number(headers(':status')[0] ?? 0)
     const [contentType = ''] = headers('content-type')
     // Envoy's reply for a pod that it cannot reach. The router marks what a pod answered.
@@ -75,13 +76,14 @@ export class PassingAnswer {
     const [served] = metadata?.('envoy.lb', `${destinationKey}-served`) ?? []
     this.#head = {
       status,
-      servedBy: isEnvoys ? undefined : (served ?? ticket?.pod),
+      servedBy: isEnvoys ? undefined : (served ?? pod),
       upstreamFailed: isEnvoys && status !== gatewayTimeout,
       isStream: isEventStream(contentType),
     }
     if (isEnvoys && status !== gatewayTimeout) return unreachable
     const isGood = status >= 200 && status < 300
-    if (isGood && ticket !== undefined) this.#reader = createAnswerReader(contentType, headers('content-encoding'))
+    if (isGood && this.#forwarded.ticket !== undefined)
+      this.#reader = createAnswerReader(contentType, headers('content-encoding'))
     this.#observe((observer) => observer.head(status, headers))
     const isOurs = Object.keys(responseHeaders).length > 0
     return {
@@ -127,7 +129,7 @@ export class PassingAnswer {
   #endTurn(end: TurnEnd): void {
     const { ticket } = this.#forwarded
     if (ticket === undefined) return
-    this.#parts.service.endTurn({ ticket: encodeTicket(ticket), ...end }).catch(this.#parts.fault)
+    this.#parts.service.endTurn({ ticket, ...end }).catch(this.#parts.fault)
   }
 
   #read(bytes: Buffer): void {

@@ -169,7 +169,12 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
       ),
       destinations,
     })
-    const answer = this.#answerTo({ responseHeaders, ticket, observer: decision.observer })
+    const answer = this.#answerTo({
+      responseHeaders,
+      ticket,
+      pod: decision.destinations[0],
+      observer: decision.observer,
+    })
     const isChanged = !request.endOfStream && (splice !== undefined || expectModel !== undefined)
     const body = isChanged ? createBodySplicer({ splice, maxBytes: maxBodyBytes }) : undefined
     this.#state = { kind: 'forwarding', body, answer }
@@ -322,7 +327,7 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
   #discard(decision: HeadersDecision): void {
     if (decision.kind !== 'forward' && decision.kind !== 'passthrough') return
     const { ticket } = decision.kind === 'forward' ? decision : { ticket: undefined }
-    this.#answerTo({ responseHeaders: {}, ticket, observer: decision.observer }).end('broken')
+    this.#answerTo({ responseHeaders: {}, ticket, pod: undefined, observer: decision.observer }).end('broken')
   }
 
   #answerTo(forwarded: Forwarded): PassingAnswer {

@@ -1,7 +1,9 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { decodeTicket, encodeTicket, type TurnTicket } from '../../../src/context/turn-ticket.ts'
+import { createTickets, type TurnTicket } from '../../../src/context/turn-ticket.ts'
 import type { SessionKey, TenantKey } from '../../../src/sessions/session-record.ts'
+
+const tickets = createTickets('a secret that is long enough for a gateway')
 
 const text = fc.string({ unit: 'binary', minLength: 1 })
 
@@ -39,9 +41,20 @@ describe('turn ticket', () => {
   test('decodes to what was encoded', () => {
     fc.assert(
       fc.property(ticket, (given) => {
-        expect(decodeTicket(encodeTicket(given))).toEqual(given)
+        expect(tickets.decode(tickets.encode(given))).toEqual(given)
       }),
       { numRuns: 1000 },
+    )
+  })
+
+  test('is refused when any of its characters is changed', () => {
+    fc.assert(
+      fc.property(ticket, fc.nat(), fc.string({ minLength: 1, maxLength: 1 }), (given, place, other) => {
+        const encoded = tickets.encode(given)
+        const at = place % encoded.length
+        fc.pre(encoded[at] !== other)
+        expect(tickets.decode(encoded.slice(0, at) + other + encoded.slice(at + 1))).toBeUndefined()
+      }),
     )
   })
 })

@@ -21,7 +21,7 @@ const forward: HeadersDecision = {
   splice,
   expectModel: undefined,
   responseHeaders: { 'x-context-cache': 'hit' },
-  ticket: { turnId: 't', pool: 'default', pod: '10.0.0.1:8000' },
+  ticket: 't',
 }
 const decisions: Readonly<Record<string, HeadersDecision>> = {
   forward,

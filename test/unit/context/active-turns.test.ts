@@ -1,7 +1,8 @@
 import { setImmediate } from 'node:timers/promises'
+import { getHeapStatistics, setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { describe, expect, test } from '@jest/globals'
 import type { ForwardDecision } from '../../../src/context/context-cache-manager.ts'
-import { encodeTicket } from '../../../src/context/turn-ticket.ts'
 import {
   type ContextGateway,
   createContextGateway,
@@ -122,7 +123,7 @@ describe('a turn', () => {
         case 'ended':
           // Without a decision here, another process made it.
           forward ??= await decide(createContextGateway({ pods: [podA], beside: gateway }))
-          await gateway.service.endTurn({ ...wholeAnswer, usage, ticket: encodeTicket(ticketOf(forward)) })
+          await gateway.service.endTurn({ ...wholeAnswer, usage, ticket: forward.ticket ?? '' })
           break
       }
     }
@@ -173,6 +174,27 @@ describe('a turn', () => {
     await gateway.service.clientDisconnected(key)
     expect(gateway.pods.running(podA)).toBe(2)
   })
+})
+
+test('keys that a peer makes up take little memory', async () => {
+  setFlagsFromString('--expose-gc')
+  const collectGarbage: () => void = runInNewContext('gc')
+  const usedBytes = (): number => {
+    collectGarbage()
+    const { used_heap_size, external_memory } = getHeapStatistics()
+    return used_heap_size + external_memory
+  }
+  const { gateway } = createBench()
+  const longText = 'x'.repeat(1024 * 1024)
+  const before = usedBytes()
+
+  for (let index = 0; index < 64; index += 1) {
+    const [key = '', rest = ''] = `a-key-of-a-client-${index} ${index}${longText}`.split(' ')
+    await gateway.service.clientDisconnected(key)
+    await gateway.service.clientDisconnected(rest)
+  }
+
+  expect(usedBytes() - before).toBeLessThan(16 * 1024 * 1024)
 })
 
 describe('draining', () => {

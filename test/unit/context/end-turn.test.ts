@@ -7,7 +7,7 @@ import {
   podB,
   type TurnAnswer,
 } from '../../support/context-gateway.ts'
-import { cacheStatusOf, rejection, sessionIdOf } from '../../support/decisions.ts'
+import { cacheStatusOf, rejection, sessionIdOf, ticketOf, tickets } from '../../support/decisions.ts'
 import type { MemoryKvConnector } from '../../support/memory-kv-connector.ts'
 import { wholeAnswer } from '../../support/turn-end.ts'
 
@@ -153,11 +153,37 @@ test('a turn that another pod served makes that pod the last of its session, and
 
 test('a turn of a pool that is gone from the configuration counts, and stores no KV', async () => {
   const { gateway, id } = await gatewayWithSession()
-  const ended = gateway.answer(await gateway.use(id))
-  if (ended === undefined) throw new Error('the turn has no ticket')
+  const forward = await gateway.use(id)
 
-  await gateway.service.endTurn({ ...ended, ticket: ended.ticket.replace('"pool":"default"', '"pool":"gone"') })
+  await gateway.serve({ ...forward, ticket: tickets.encode({ ...ticketOf(forward), pool: 'gone' }) })
 
+  expect(await gateway.view(id)).toMatchObject({ turns: 2, kv: { stored: { turn: 1 } } })
+})
+
+test.each<readonly [string, (ticket: string) => string]>([
+  ['that is altered', (ticket) => ticket.replace(podA, podB)],
+  ['without a MAC', (ticket) => ticket.slice(ticket.indexOf('{'))],
+  ['of another deployment', (ticket) => `${'A'.repeat(22)}${ticket.slice(22)}`],
+])('a ticket %s ends no turn, and is counted', async (_name, forge) => {
+  const { gateway, id } = await gatewayWithSession({ pods: [podA] })
+  const forward = await gateway.use(id)
+
+  await gateway.serve({ ...forward, ticket: forge(forward.ticket ?? '') }, { upstreamFailed: true, complete: false })
+
+  expect(gateway.events.of('ticketRefused')).toHaveLength(1)
+  expect(gateway.pods.running(podA)).toBe(1)
+  expect(gateway.pods.pods().every(({ ready }) => ready)).toBe(true)
+  await gateway.serve(forward)
+  expect(await gateway.view(id)).toMatchObject({ turns: 2 })
+})
+
+test('no KV is asked for at an address that is no pod', async () => {
+  const { gateway, id } = await gatewayWithSession()
+
+  await gateway.serve(await gateway.use(id), { servedBy: '203.0.113.9:80' })
+
+  expect(gateway.events.of('offloaded')).toHaveLength(1)
+  expect(gateway.connector.claims()).toEqual([])
   expect(await gateway.view(id)).toMatchObject({ turns: 2, kv: { stored: { turn: 1 } } })
 })
 

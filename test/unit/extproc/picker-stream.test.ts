@@ -11,7 +11,7 @@ const forward: Decision = {
   splice: undefined,
   expectModel: 'm',
   responseHeaders: {},
-  ticket: { turnId: 't', pool: 'default', pod: '10.0.0.1:8000' },
+  ticket: 't',
 }
 const wholeBody: HeadersDecision = { kind: 'need-body', decide: async () => forward }
 const spliced: Decision = { ...forward, splice: '"id_slot":1', expectModel: undefined }

@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
 import type { Decision, ForwardDecision } from '../../../src/context/context-cache-manager.ts'
-import { encodeTicket } from '../../../src/context/turn-ticket.ts'
 import { type Outcome, outcomeOf } from '../../../src/extproc/replies.ts'
 import { GatewayError } from '../../../src/openai/gateway-error.ts'
 
@@ -35,7 +34,7 @@ describe('forward', () => {
         splice: '"cache_salt":"s"',
         expectModel: 'm',
         responseHeaders: { 'x-session-id': 'ctx_1', 'x-context-cache': 'none' },
-        ticket: { turnId: 't', pool: 'p', pod: '10.0.0.1:8000', session: undefined },
+        ticket: 't',
       },
       {
         setHeaders: { 'x-a': 'b', ':path': '/v1/completions' },
@@ -43,7 +42,7 @@ describe('forward', () => {
         ctx: {
           splice: '"cache_salt":"s"',
           model: 'm',
-          turn: encodeTicket({ turnId: 't', pool: 'p', pod: '10.0.0.1:8000' }),
+          turn: 't',
           headers: 'x-session-id:ctx_1\nx-context-cache:none\n',
         },
       },
