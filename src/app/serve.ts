@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts'
+import { openPortWarning } from '../config/open-port.ts'
 import { connectorOf, poolsOf } from '../config/pools.ts'
 import { addressOf } from '../routing/pod.ts'
 import { createLogger, type Logger } from '../telemetry/logger.ts'
@@ -14,6 +15,8 @@ export const serve = async (
   const { version } = parts
   const log = createLogger({ level: config.log.level })
   const app = await create(config, { log, version })
+  const openPort = openPortWarning(config.listen.extproc, config.tenant.principalHeader)
+  if (openPort !== undefined) log.warn(openPort)
   const stopped = parts.untilStopped()
   try {
     const { extproc, admin } = await app.start()

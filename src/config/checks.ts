@@ -4,6 +4,7 @@ import { connectors } from '../kvcache/registry.ts'
 import { isByIp } from '../options/values.ts'
 import { storeOf } from './config.ts'
 import { type ConfigProblem, problemIf } from './config-problem.ts'
+import { isOpenPort } from './open-port.ts'
 import { checkPools } from './pool-checks.ts'
 import { listedPods, poolsOf } from './pools.ts'
 import type { ParsedConfig } from './schema.ts'
@@ -13,6 +14,7 @@ export const checkAcrossOptions = (groups: Partial<ParsedConfig>): readonly Conf
   const { listen, sessions, tenant, turns, routing, engines, kv, pools, reaper, admission, responseCache } = groups
   return [
     ...(listen === undefined ? [] : checkAuthority(listen)),
+    ...(listen === undefined || tenant === undefined ? [] : checkPrincipal(listen, tenant)),
     ...(sessions === undefined ? [] : checkSessions(sessions)),
     ...(sessions === undefined || tenant === undefined ? [] : checkSecret(sessions, tenant)),
     ...(routing && engines && kv && pools && reaper ? checkPools({ routing, engines, kv, pools, reaper }) : []),
@@ -51,6 +53,17 @@ const checkAuthority = ({ extproc }: ParsedConfig['listen']): readonly ConfigPro
     extproc.anyAuthority && extproc.socketPath !== undefined,
     'listen.extproc.anyAuthority',
     'belongs to a TCP port',
+  )
+
+const checkPrincipal = (
+  { extproc }: ParsedConfig['listen'],
+  { principalHeader, principalFromAnyPeer }: ParsedConfig['tenant'],
+): readonly ConfigProblem[] =>
+  problemIf(
+    principalHeader !== undefined && !principalFromAnyPeer && isOpenPort(extproc),
+    'tenant.principalHeader',
+    'whoever reaches the gRPC port could be any tenant: ask for client certificates (listen.extproc.tls.clientCa), or listen on a Unix socket or a loopback address, or, where a network policy lets Envoy alone connect, set tenant.principalFromAnyPeer',
+    ['listen.extproc.host'],
   )
 
 /** A cached answer is sent in one message, and gRPC bounds messages by the largest body. */

@@ -8,7 +8,11 @@ type StoreChoice =
 
 /** The effective configuration: complete, checked, frozen. */
 export type Config = DeepReadonly<Omit<ParsedConfig, 'tenant' | 'sessions'>> & {
-  readonly tenant: { readonly secret: string; readonly principalHeader: string | undefined }
+  readonly tenant: {
+    readonly secret: string
+    readonly principalHeader: string | undefined
+    readonly principalFromAnyPeer: boolean
+  }
   readonly sessions: DeepReadonly<Omit<ParsedConfig['sessions'], 'store' | 'redisUrl' | 'redisUrlFile'>> & StoreChoice
 }
 
@@ -24,6 +28,7 @@ export const completeConfig = (parsed: ParsedConfig, options: { readonly generat
     tenant: {
       secret: parsed.tenant.secret ?? options.generateSecret(),
       principalHeader: parsed.tenant.principalHeader,
+      principalFromAnyPeer: parsed.tenant.principalFromAnyPeer,
     },
     sessions: { ...sessions, ...choice },
   })

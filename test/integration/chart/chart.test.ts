@@ -102,6 +102,10 @@ const releases: readonly (readonly [string, readonly string[]])[] = [
     'of one gateway without Redis, by DNS',
     ['--set', 'replicas=1,engines.dnsName=engines.default.svc,tls.enabled=false'],
   ],
+  [
+    'with principals, for those whom its network policy lets in',
+    [...base, '--set', 'tls.enabled=false,config.tenant.principalHeader=x-principal'],
+  ],
   ['with a certificate, beside an Envoy with its own', [...base, '--set', 'tls.existingSecret=a']],
 ]
 

@@ -201,12 +201,18 @@ describe('context-cache-gateway', () => {
     expect(await ended).toEqual([0, null])
   })
 
-  test('serve warns once of an engine that does not answer, and of a Redis that it does not use', async () => {
-    const env = { ...valid(), CTX_SESSIONS_STORE: 'memory', REDIS_URL: 'redis://:hidden@127.0.0.1:1' }
+  test('serve warns once of a Redis that it does not use, of an open port, and of an engine that does not answer', async () => {
+    const env = {
+      ...valid(),
+      CTX_LISTEN_EXTPROC_HOST: '0.0.0.0',
+      CTX_SESSIONS_STORE: 'memory',
+      REDIS_URL: 'redis://:hidden@127.0.0.1:1',
+    }
     const { stdout } = await run(['serve'], { env, until: '"ready"' })
     expect(stdout).not.toContain('hidden')
     expect(stdout.match(/"level":"warn".*/g)).toEqual([
       expect.stringContaining('the Redis URL is not used'),
+      expect.stringContaining('Whoever reaches the gRPC port'),
       expect.stringContaining('The engine 127.0.0.1:1 is unavailable'),
     ])
   })
