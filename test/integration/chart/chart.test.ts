@@ -167,7 +167,8 @@ describe('the chart', () => {
     const envoy = await findEnvoy({ env, toolsDir: toolsDir(env) })
     await run([...envoy.command, '--mode', 'validate', '--config-path', file])
     expect(text.split('cache_prompt').length - 1).toBe(constants)
-    expect(text).toMatch(/max_heap_size_bytes: 805306368$/m)
+    expect(text).toContain('- name: envoy.resource_monitors.cgroup_memory')
+    expect(text.includes('exact: x-principal')).toBe(flags === ownFilters)
     expect(files['context-cache.lua']).toBe(await readFile(join(root, 'deploy/envoy/context-cache.lua'), 'utf8'))
   })
 

@@ -41,6 +41,8 @@ const { stack, pod } = useScriptedStack({
     for (const [name, value] of Object.entries(host.typed_per_filter_config)) {
       document.setIn([...manager, 'route_config', 'virtual_hosts', 0, 'typed_per_filter_config', name], value)
     }
+    const allowed = [...httpFilters, 1, 'typed_config', 'forward_rules', 'allowed_headers', 'patterns']
+    document.addIn(allowed, { exact: config.tenant.principalHeader })
     const chain = document.getIn(httpFilters)
     if (isSeq(chain)) chain.items.unshift(...filters)
     for (const cluster of more) document.addIn(clusters, cluster)

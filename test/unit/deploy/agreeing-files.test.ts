@@ -1,0 +1,99 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, test } from '@jest/globals'
+import { parseAllDocuments } from 'yaml'
+import { essential, load } from '../config/load.ts'
+
+const textOf = (path: string): string => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8')
+
+const files = {
+  envoy: 'envoy.yaml',
+  picker: 'deploy/envoy/picker.yaml',
+  envoyGateway: 'deploy/envoy-gateway/context-cache.yaml',
+  route: 'deploy/inference-pool/route.yaml',
+  chart: 'deploy/helm/context-cache-gateway/values.yaml',
+} as const
+
+const units: Readonly<Record<string, number>> = { '': 1, s: 1, ms: 0.001, Ki: 1024, Mi: 1024 ** 2 }
+
+/** `600s`, `16Mi`, `16777216`: seconds or bytes. */
+const amountOf = (value: unknown): unknown => {
+  const [, number = '', unit = ''] = /^([\d.]+)([a-zA-Z]*)$/.exec(String(value)) ?? []
+  const factor = units[unit]
+  return number === '' || factor === undefined ? value : Number(number) * factor
+}
+
+/** All values that stand in a file under these names, in whatever depth: each once. */
+const valuesOf = (file: keyof typeof files, ...names: readonly string[]): readonly unknown[] => {
+  const found = new Set<unknown>()
+  const visit = (value: unknown): void => {
+    if (typeof value !== 'object' || value === null) return
+    for (const [name, member] of Object.entries(value)) {
+      if (names.includes(name) && typeof member !== 'object') found.add(amountOf(member))
+      visit(member)
+    }
+  }
+  for (const document of parseAllDocuments(textOf(files[file]), { merge: true })) visit(document.toJS())
+  return [...found]
+}
+
+describe('the files of deploy and the defaults of the gateway', () => {
+  const { turns, admission, kv, sessions } = load(essential)
+
+  test('have one size of the largest body', () => {
+    const bytes = [turns.maxBodyBytes]
+    expect(valuesOf('envoy', 'max_request_bytes', 'request_body_buffer_limit')).toEqual(bytes)
+    expect(valuesOf('envoyGateway', 'bufferLimit', 'limit')).toEqual(bytes)
+    expect(textOf('deploy/envoy/context-cache.lua')).toContain(`local max_request_bytes = ${turns.maxBodyBytes}\n`)
+  })
+
+  test('wait as long for a decision', () => {
+    const seconds = [admission.messageTimeoutMs / 1000]
+    expect(valuesOf('envoy', 'max_message_timeout')).toEqual(seconds)
+    expect(valuesOf('envoyGateway', 'messageTimeout')).toEqual(seconds)
+    expect(kv.loadBudgetMs).toBeLessThan(admission.messageTimeoutMs)
+    expect(
+      valuesOf('envoy', 'message_timeout').every((least) => Number(least) * 1000 > sessions.commandTimeoutMs),
+    ).toBe(true)
+  })
+
+  test('wait as long for an answer, also when a part is stopped', () => {
+    const [idle, ...others] = valuesOf('envoy', 'stream_idle_timeout')
+    expect([idle, others]).toEqual([600, []])
+    expect(valuesOf('picker', 'stream_idle_timeout')).toEqual([idle])
+    expect(valuesOf('envoyGateway', 'streamIdleTimeout', 'request', 'drainTimeout')).toEqual([idle])
+    expect(valuesOf('route', 'request')).toEqual([idle])
+    expect(valuesOf('chart', 'drainSeconds')).toEqual([idle])
+    for (const file of ['envoy', 'picker'] as const)
+      expect(Math.max(...valuesOf(file, 'timeout').map(Number))).toBe(idle)
+    expect(turns.leaseSeconds).toBeGreaterThan(Number(idle))
+  })
+
+  test('wait as long for a request, and for a connection', () => {
+    const [request] = valuesOf('envoy', 'request_timeout')
+    expect(request).toBe(60)
+    expect(valuesOf('picker', 'request_timeout')).toEqual([request])
+    expect(valuesOf('envoyGateway', 'requestReceivedTimeout')).toEqual([request])
+    const [connect] = valuesOf('envoy', 'connect_timeout')
+    expect(valuesOf('picker', 'connect_timeout')).toEqual([connect])
+    expect(valuesOf('envoyGateway', 'connectTimeout')).toEqual([connect])
+  })
+
+  test('let as many requests through', () => {
+    const most = valuesOf('envoy', 'max_requests', 'max_connections', 'max_pending_requests')
+    expect(most).toHaveLength(1)
+    expect(valuesOf('picker', 'max_requests', 'max_connections', 'max_pending_requests')).toEqual(most)
+    expect(valuesOf('envoyGateway', 'maxParallelRequests', 'maxConnections', 'maxPendingRequests')).toEqual(most)
+  })
+
+  test('a picker receives the headers that a gateway behind routes receives', () => {
+    const [behindRoutes, picker] = [forwarded('envoy.yaml'), forwarded('deploy/envoy/picker.yaml')]
+    expect(behindRoutes).toEqual(expect.arrayContaining([':path', 'authorization', 'x-session-id']))
+    expect(picker).toEqual(expect.arrayContaining([...behindRoutes]))
+  })
+})
+
+/** Names of the headers that Envoy sends to the gateway. */
+const forwarded = (path: string): readonly string[] => {
+  const [, list = ''] = /allowed_headers:\n\s+patterns: \[([\s\S]*?)\]/.exec(textOf(path)) ?? []
+  return [...list.matchAll(/exact: "?([^" }]+)/g)].flatMap(([, name]) => name ?? [])
+}
