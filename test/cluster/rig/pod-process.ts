@@ -78,6 +78,10 @@ export const startContainer = async (place: PodPlace, spec: V1Container, image: 
     ]),
     `mount -t proc proc ${quote(`${root}/proc`)}`,
     `mount --bind /sys ${quote(`${root}/sys`)}`,
+    // A network namespace has no cgroups. Envoy reads what a container without a memory limit has.
+    `mount -t tmpfs tmpfs ${quote(`${root}/sys/fs/cgroup`)}`,
+    `echo max > ${quote(`${root}/sys/fs/cgroup/memory.max`)}`,
+    `echo 0 > ${quote(`${root}/sys/fs/cgroup/memory.current`)}`,
     `exec chroot ${quote(root)} setpriv --pdeathsig KILL ${asUser} -- ${argv.map(quote).join(' ')}`,
   ].join('\n')
   const child = await startChild({
