@@ -2,6 +2,7 @@ import type { FinishOutcome, KvPresence } from '../kvcache/kv-connector.ts'
 import type { TokenUsage } from '../openai/usage.ts'
 import type { SessionKey } from '../sessions/session-record.ts'
 import { StoreUnavailableError } from '../sessions/session-store.ts'
+import type { RequestTrace } from './request-trace.ts'
 
 /** Result of a session lookup for a turn. `store_unavailable`: also of a create that goes on without a session. */
 export type LookupResult = 'active' | 'expired' | 'deleted' | 'unknown' | 'store_unavailable'
@@ -28,7 +29,7 @@ export type RequestOutcome = 'forwarded' | 'answered' | 'passed' | 'rejected' | 
 export type TurnOutcome = 'completed' | 'gone' | 'engine_error' | 'upstream_failed' | 'client_left' | 'incomplete'
 
 /** What is known of a turn that has ended, beside its outcome. */
-export interface EndedTurnFacts {
+export interface EndedTurnFacts extends RequestTrace {
   readonly pool: string
   /** The pod that served, else the chosen one. */
   readonly pod: string

@@ -19,6 +19,7 @@ import { createHitCheck } from './hit-check.ts'
 import { createManageSessions } from './manage-sessions.ts'
 import { createReaper, type ReaperSettings } from './reaper.ts'
 import { namedModel } from './request-headers.ts'
+import { traceOf } from './request-trace.ts'
 import {
   type CacheHit,
   cachedResponse,
@@ -156,7 +157,8 @@ export const createContextCacheManager = (given: ContextParts, settings: Context
         events.requestDecided(target.route, outcomeLabelOf(decision))
         if (decision.kind !== 'forward') return decision
         if (decision.ticket === undefined) return { ...decision, ticket: undefined }
-        const ticket = { ...decision.ticket, cacheStatus: decision.responseHeaders['x-context-cache'] }
+        const cacheStatus = decision.responseHeaders['x-context-cache']
+        const ticket = { ...decision.ticket, ...traceOf(request), cacheStatus }
         turns.started(ticket)
         return { ...decision, ticket: tickets.encode(ticket) }
       }

@@ -288,12 +288,12 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings, stopping:
 }
 
 const factsOf = (ticket: TurnTicket, turn: Partial<TurnEnd>, pool: Pool | undefined): EndedTurnFacts => {
-  const { session, cacheStatus, preparedMs, waitedMs } = ticket
+  const { session, cacheStatus, preparedMs, waitedMs, traceId, requestId } = ticket
   const { status = 0, ttfbMs, isStream } = turn
   const model = listedModel(pool, session?.model ?? ticket.model)
   const pod = turn.servedBy ?? ticket.pod
-  const times = { preparedMs, waitedMs, ttfbMs }
-  return { pool: ticket.pool, pod, session: session?.key, model, status, cacheStatus, ...times, isStream }
+  const others = { preparedMs, waitedMs, ttfbMs, isStream, traceId, requestId }
+  return { pool: ticket.pool, pod, session: session?.key, model, status, cacheStatus, ...others }
 }
 
 /** Compares what the turn was promised with what its engine reused. A retry at another pod was promised nothing. */

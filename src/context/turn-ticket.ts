@@ -3,12 +3,13 @@ import { sign, signedText } from '../crypto/mac.ts'
 import { deriveKey } from '../crypto/seal.ts'
 import { readJson } from '../json/read-json.ts'
 import type { SessionKey, TenantKey } from '../sessions/session-record.ts'
+import type { RequestTrace } from './request-trace.ts'
 
 /**
  * Everything that the end of a turn needs. It travels in Envoy's request metadata and returns with the access log, so
  * that any gateway process can end a turn that another began. It holds no raw session id, credential or prompt.
  */
-export interface TurnTicket {
+export interface TurnTicket extends RequestTrace {
   readonly turnId: string
   /** Name of the pool. */
   readonly pool: string
@@ -58,6 +59,8 @@ const envelope = z.object({
     cacheStatus: text.optional(),
     preparedMs: z.number().optional(),
     waitedMs: z.number().optional(),
+    traceId: text.optional(),
+    requestId: text.optional(),
     model: text.optional(),
     session: sessionSchema.optional(),
   }),

@@ -6,6 +6,7 @@ import type { Decision, GatewayRequest, RequestScope } from './context-cache-man
 import { reportFault } from './context-events.ts'
 import type { ActiveTurns } from './end-turn.ts'
 import { checkSpliceable, namedModel, parseTtlHeader, type TtlBounds, turnIdFor } from './request-headers.ts'
+import { traceOf } from './request-trace.ts'
 import { type CacheHit, cachedResponse } from './response-cache-handler.ts'
 import { type MissReason, missStatus, noneStatus, presenceStatus, sessionHeaders } from './response-headers.ts'
 import { routeTurn } from './route-turn.ts'
@@ -65,7 +66,8 @@ export const createUseSession = (
     if (cached?.model === model && record?.pod !== undefined) {
       const cacheStatus = noneStatus('response_cached')
       const pool = parts.pools.forModel(model).name
-      const ticket = { turnId, pool, pod: record.pod, cacheStatus, session: { key, tenant, model, expiry } }
+      const session = { key, tenant, model, expiry }
+      const ticket = { turnId, pool, pod: record.pod, cacheStatus, ...traceOf(request), session }
       await parts.turns.completeCached(ticket, cached.response.usage)
       return cachedResponse(cached, headers(cacheStatus))
     }

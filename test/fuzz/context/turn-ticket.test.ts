@@ -19,6 +19,8 @@ const expiry = fc.oneof(
 
 const ticket: fc.Arbitrary<TurnTicket> = fc.record({
   turnId: text,
+  traceId: fc.option(text, { nil: undefined }),
+  requestId: fc.option(text, { nil: undefined }),
   pool: text,
   pod: text,
   session: fc.option(

@@ -29,10 +29,14 @@ test('through the forward_rules of envoy.yaml the gateway reads the headers of a
   const id = await createdId(stack)
   await untilTurns(stack, id, 1)
 
-  await use(stack, id, { headers: { 'x-session-ttl': '77' } })
+  const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
+  await use(stack, id, { headers: { 'x-session-ttl': '77', traceparent } })
   await untilTurns(stack, id, 2)
 
   expect((await view(stack, id)).ttl).toBe(77)
+  await eventually(() =>
+    expect(stack.output()).toMatch(/"traceId":"4bf92f3577b34da6a3ce929d0e0e4736","requestId":"[\w-]{36}".*"turn"/),
+  )
   expect(errorOf(await use(stack, id, { headers: { 'content-encoding': 'gzip' } }))).toMatchObject({
     code: 'unsupported_media_type',
   })
