@@ -6,6 +6,7 @@ import { redactConfig } from '../config/redact.ts'
 import { createContextCacheManager } from '../context/create-context-cache-manager.ts'
 import { createPools } from '../context/pools.ts'
 import { createHealthState } from '../extproc/health.ts'
+import type { ListenAddress } from '../extproc/listener.ts'
 import { createExtProcServer } from '../extproc/server.ts'
 import { limitRepeats } from '../telemetry/limit-repeats.ts'
 import type { Logger } from '../telemetry/logger.ts'
@@ -18,20 +19,28 @@ import { createConfiguredAdmission, createResponseCaching } from './optional-par
 import { readinessOf } from './readiness.ts'
 import { createStores } from './stores.ts'
 
-/** A gateway: everything that runs in a process. */
-export type App = Awaited<ReturnType<typeof createApp>>
-
 const deleteWaitMs = 1_000
 /** A start waits no longer than this for its first sweep: pods or a KV store may not answer. */
 const firstSweepMs = 5_000
 /** Time between two searches for orphaned KV, in sweep intervals. */
 const sweepIntervalsPerOrphanSearch = 30
 
+/** A gateway: everything that runs in a process. */
+export interface App {
+  /** Resolves to the addresses when Envoy can connect. */
+  start(): Promise<{
+    readonly extproc: ListenAddress
+    readonly admin: { readonly host: string; readonly port: number }
+  }>
+  /** Drains: Envoy goes elsewhere, running turns end. Then closes everything. */
+  stop(): Promise<void>
+}
+
 /** The composition root: only it knows all modules, right to left as in the first picture of docs/architecture.md. */
 export const createApp = async (
   config: Config,
   parts: { readonly log: Logger; readonly metrics: Metrics; readonly version: string },
-) => {
+): Promise<App> => {
   const { metrics } = parts
   const log = limitRepeats(parts.log)
   const warnings = createWarnings(parts.log)
@@ -109,7 +118,6 @@ export const createApp = async (
   })
 
   return {
-    /** Resolves to the addresses when Envoy can connect. */
     start: async () => {
       await Promise.all(pools.map((pool) => pool.start()))
       // Remains of an earlier process in pods and store are removed before the first turn.
@@ -121,8 +129,7 @@ export const createApp = async (
       health.setServing(true)
       return { extproc: extprocAddress, admin: adminAddress }
     },
-    /** Drains: Envoy goes elsewhere, running turns end. Then closes everything. */
-    stop: async (): Promise<void> => {
+    stop: async () => {
       await extproc.drain(drainMs)
       admission.close()
       await drain()

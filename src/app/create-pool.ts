@@ -9,6 +9,7 @@ import { createKvCache } from '../kvcache/kv-cache.ts'
 import { selectedConnector } from '../kvcache/registry.ts'
 import { createCostModel } from '../routing/cost-model.ts'
 import { createCostModelKeeper } from '../routing/cost-model-store.ts'
+import type { PodState } from '../routing/pod.ts'
 import { createPolicies } from '../routing/policies.ts'
 import { createRedisCostModelStore } from '../routing/redis/redis-cost-model-store.ts'
 import { createRouter } from '../routing/router.ts'
@@ -22,14 +23,29 @@ import { createEngineChecks } from './engine-checks.ts'
 import { createPodSource, engineAccessOf } from './engines.ts'
 import type { PoolStores } from './stores.ts'
 
-export type RunningPool = Awaited<ReturnType<typeof createPool>>
-
 /** Of a connector's calls to one pod, at a time. */
 const callsPerPod = 4
 const saveCostsMs = 60_000
 const maxRoutedSessions = 100_000
 
 /** A pool with all that runs for it. */
+export interface RunningPool {
+  /** What turns use of it. */
+  readonly pool: Pool
+  /** Its pods, ready or not. */
+  pods(): readonly PodState[]
+  /** Name of the pool's connector. */
+  readonly connector: string
+  /** Resolves after the first check of each pod. */
+  start(): Promise<void>
+  /** Has the connector check each engine, now and whenever its pod becomes ready. */
+  checkEngines(): Promise<void>
+  /** Stops checks, and saves what was learnt. */
+  stop(): Promise<void>
+  /** Closes the connector; after the last turn. */
+  close(): Promise<void>
+}
+
 export const createPool = async (
   poolConfig: PoolConfig,
   config: Config,
@@ -41,7 +57,7 @@ export const createPool = async (
     /** A pod has room for another turn. */
     readonly roomAt: (pod: string) => void
   },
-) => {
+): Promise<RunningPool> => {
   const { name, kv: kvConfig } = poolConfig
   const { stores, log, warnings } = parts
   const selected = await selectedConnector(kvConfig)
@@ -95,24 +111,19 @@ export const createPool = async (
   return {
     pool,
     pods: () => pods.pods(),
-    /** Name of the pool's connector. */
     connector: selected.name,
-    /** Resolves after the first check of each pod. */
-    start: async (): Promise<void> => {
+    start: async () => {
       await Promise.all([pods.start(), costKeeper?.start()])
       for (const { address, ready } of pods.pods())
         if (!ready)
           parts.warnings.raiseOutage('engine_unavailable', address, 'it has not answered its health check yet')
     },
-    /** Has the connector check each engine, now and whenever its pod becomes ready. */
     checkEngines: () => checks.start(),
-    /** Stops checks, and saves what was learnt. */
-    stop: async (): Promise<void> => {
+    stop: async () => {
       await costKeeper?.stop()
       await pods.stop()
     },
-    /** Closes the connector; after the last turn. */
-    close: async (): Promise<void> => {
+    close: async () => {
       await kv.close()
       await http.close()
     },

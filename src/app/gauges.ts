@@ -30,9 +30,9 @@ export const updateGauges = (
     const found = warnings.list()
     for (const kind of warningKinds)
       metrics.set('warnings', { kind }, found.filter((warning) => warning.kind === kind).length)
-    for (const { pool, pods } of pools) setPods(metrics, pool, pods())
+    for (const pool of pools) setPods(metrics, pool.pool, pool.pods())
   })
-  metrics.beforeRender(() => forgetModels(pools.flatMap(({ pods }) => pods())))
+  metrics.beforeRender(() => forgetModels(pools.flatMap((pool) => pool.pods())))
   metrics.beforeRender(async () => {
     const [{ removals, sessions }, { kvBytes, sessionBytes }] = await Promise.all([store.counts(), store.sizes()])
     metrics.set('removals_pending', {}, removals)

@@ -1,13 +1,18 @@
 import { pause } from './deadline.ts'
 
-export type Loop = ReturnType<typeof createLoop>
-
 /** Work that runs at once and then at each interval, one run at a time, until it is stopped. It must not reject. */
+export interface Loop {
+  /** Starts the first run, and resolves when it has ended. */
+  start(): Promise<void>
+  /** Aborts the signal of the work. Resolves when the run under way has ended; no other one follows. */
+  stop(): Promise<void>
+}
+
 export const createLoop = (options: {
   readonly work: (signal: AbortSignal) => Promise<void>
   /** From the start of one run to the start of the next, milliseconds. A run that takes longer is followed at once. */
   readonly intervalMs: number
-}) => {
+}): Loop => {
   const stopping = new AbortController()
   const { signal } = stopping
   let nextRunMs = 0
@@ -26,14 +31,12 @@ export const createLoop = (options: {
   }
 
   return {
-    /** Starts the first run, and resolves when it has ended. */
-    start: (): Promise<void> => {
+    start: () => {
       const first = run()
       running = first.then(runAgain)
       return first
     },
-    /** Aborts the signal of the work. Resolves when the run under way has ended; no other one follows. */
-    stop: async (): Promise<void> => {
+    stop: async () => {
       stopping.abort()
       await running
     },

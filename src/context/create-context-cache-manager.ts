@@ -59,7 +59,7 @@ export const createContextCacheManager = (given: ContextParts, settings: Context
   const tenants = createTenants(settings)
   const sessionIds = createSessionIdCipher(settings.secret)
   const reaper = createReaper({ ...parts, queue: parts.store }, settings.reaper)
-  const turns = createActiveTurns({ ...parts, triggerSweep: reaper.triggerSweep }, settings)
+  const turns = createActiveTurns({ ...parts, triggerSweep: () => reaper.triggerSweep() }, settings)
   const createSession = createCreateSession({ ...parts, tenants, sessionIds, slices }, settings)
   const useSession = createUseSession({ ...parts, tenants, turns }, settings)
   const manage = createManageSessions({ ...parts, tenants, sessionIds, reaper, slices }, settings)
@@ -170,10 +170,10 @@ export const createContextCacheManager = (given: ContextParts, settings: Context
         decide: (body, bodyScope) => orError('body', bodyScope, decision.decide(body, bodyScope)).then(report),
       }
     },
-    endTurn: turns.endTurn,
-    clientDisconnected: turns.clientDisconnected,
+    endTurn: (turn) => turns.endTurn(turn),
+    clientDisconnected: (key) => turns.clientDisconnected(key),
   }
-  return { manager, reaper, drain: turns.drain }
+  return { manager, reaper, drain: () => turns.drain() }
 }
 
 /** What a request is about, by its path; `route` is its label in metrics. */

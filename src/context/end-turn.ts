@@ -43,8 +43,6 @@ interface EndingTurn {
   readonly seen: { outcome?: TurnOutcome; offload?: Pick<EndedTurnFacts, 'offload' | 'offloadMs'> }
 }
 
-export type ActiveTurns = ReturnType<typeof createActiveTurns>
-
 /** More turns than run at once. Turns whose end is reported to another process stay until they are the oldest. */
 const maxActive = 20_000
 /** Covers the turns that end while Envoy waits to send an unanswered batch of its access log again. */
@@ -57,7 +55,25 @@ const renewalsPerGrace = 3
 const lastTriesMs = 10_000
 
 /** Turns from the decision to their end. Each ends once in this process, whatever is reported of it, in any order. */
-export const createActiveTurns = (parts: EndTurnParts, settings: EndTurnSettings) => {
+export interface ActiveTurns {
+  /** Records a turn that is forwarded. */
+  started(ticket: TurnTicket): void
+  /** Ends the turn that the ticket names, as its access log entry tells. Never rejects. */
+  endTurn(turn: EndedTurn): Promise<void>
+  /**
+   * Ends the turn of a request that Envoy dropped before it read the decision: its log entry has the key, no ticket.
+   */
+  clientDisconnected(key: string): Promise<void>
+  /**
+   * Counts a turn whose response came from the cache: no pod serves it, so that the session keeps its pod and its KV.
+   * One try, since the client waits. Never rejects.
+   */
+  completeCached(ticket: SessionTurnTicket, usage: TokenUsage | undefined): Promise<void>
+  /** Resolves when no end of a turn is being processed. */
+  drain(): Promise<void>
+}
+
+export const createActiveTurns = (parts: EndTurnParts, settings: EndTurnSettings): ActiveTurns => {
   const stopping = new AbortController()
   const { complete, end } = createEndTurn(parts, settings, stopping.signal)
   /** By request key, oldest first. Not an LRUCache: to delete its only entry takes as long as to clear all places. */
@@ -92,8 +108,7 @@ export const createActiveTurns = (parts: EndTurnParts, settings: EndTurnSettings
   }
 
   return {
-    /** Records a turn that is forwarded. */
-    started: (ticket: TurnTicket): void => {
+    started: (ticket) => {
       const key = requestKeyOf(ticket.turnId)
       if (ended.has(key)) {
         void run(ticket, disconnected)
@@ -104,13 +119,12 @@ export const createActiveTurns = (parts: EndTurnParts, settings: EndTurnSettings
       const [oldest] = active.keys()
       if (active.size > maxActive && oldest !== undefined) active.delete(oldest)
     },
-    endTurn: async (turn: EndedTurn): Promise<void> => {
+    endTurn: async (turn) => {
       const ticket = parts.tickets.decode(turn.ticket)
       if (ticket === undefined) parts.events.ticketRefused()
       else if (!ended.has(requestKeyOf(ticket.turnId))) await endOnce(ticket, turn)
     },
-    // Envoy dropped the request before it read the decision: its log entry has the key, no ticket.
-    clientDisconnected: async (given: string): Promise<void> => {
+    clientDisconnected: async (given) => {
       if (!isRequestKey(given)) return
       // A part of a text keeps the whole text in memory.
       const key = Buffer.from(given).toString()
@@ -118,11 +132,7 @@ export const createActiveTurns = (parts: EndTurnParts, settings: EndTurnSettings
       if (ticket === undefined) ended.set(key, true)
       else await endOnce(ticket, disconnected)
     },
-    /**
-     * Counts a turn whose response came from the cache: no pod serves it, so that the session keeps its pod and its KV.
-     * One try, since the client waits. Never rejects.
-     */
-    completeCached: async (ticket: SessionTurnTicket, usage: TokenUsage | undefined): Promise<void> => {
+    completeCached: async (ticket, usage) => {
       const completed = complete(ticket, ticket.pod, usage).catch((error: unknown) => {
         // The turn's lease expires.
         reportFault(parts.events, 'complete', error)
@@ -131,8 +141,7 @@ export const createActiveTurns = (parts: EndTurnParts, settings: EndTurnSettings
       const facts = factsOf(ticket, { status: 200 }, parts.pools.named(ticket.pool))
       parts.events.turnEnded((await completed).kind, usage, facts)
     },
-    /** Resolves when no end of a turn is being processed. */
-    drain: async (): Promise<void> => {
+    drain: async () => {
       await within(lastTriesMs, allEnded())
       stopping.abort()
       await allEnded()

@@ -26,15 +26,25 @@ export interface Pool {
 export const listedModel = (pool: Pool | undefined, model: string | undefined): string | undefined =>
   model !== undefined && pool?.serves(model) === 'listed' ? model : undefined
 
-export type Pools = ReturnType<typeof createPools>
-
 /** All pools of the gateway. Most have one, which then serves every turn. */
-export const createPools = (pools: readonly [Pool, ...Pool[]]) => {
+export interface Pools {
+  /** First pool that lists the model, else may serve it, else the first, which refuses it. Undefined: the first. */
+  forModel(model: string | undefined): Pool
+  /** Undefined: no pool has this name. */
+  named(name: string): Pool | undefined
+  /** The session's KV is removed from all pods: no predictor counts on it. */
+  forget(session: SessionKey): void
+  /** Removes from every pool that holds something. `foreign`: the KV belongs to none of them. */
+  remove(removal: KvRemoval, signal: AbortSignal): Promise<RemoveOutcome>
+  /** Removes KV that nobody remembers. A fault in one pool does not prevent the others. */
+  sweep(artefacts: KnownArtefacts, signal: AbortSignal): Promise<void>
+}
+
+export const createPools = (pools: readonly [Pool, ...Pool[]]): Pools => {
   const byName = new Map(pools.map((pool) => [pool.name, pool]))
   const [first, ...others] = pools
   return {
-    /** First pool that lists the model, else may serve it, else the first, which refuses it. Undefined: the first. */
-    forModel: (model: string | undefined): Pool => {
+    forModel: (model) => {
       if (model === undefined || others.length === 0) return first
       return (
         pools.find((pool) => pool.serves(model) === 'listed') ??
@@ -42,22 +52,18 @@ export const createPools = (pools: readonly [Pool, ...Pool[]]) => {
         first
       )
     },
-    /** Undefined: no pool has this name. */
-    named: (name: string): Pool | undefined => byName.get(name),
-    /** The session's KV is removed from all pods: no predictor counts on it. */
-    forget: (session: SessionKey): void => {
+    named: (name) => byName.get(name),
+    forget: (session) => {
       for (const { predictor } of pools) predictor.forget(session)
     },
-    /** Removes from every pool that holds something. `foreign`: the KV belongs to none of them. */
-    remove: async (removal: KvRemoval, signal: AbortSignal): Promise<RemoveOutcome> => {
+    remove: async (removal, signal) => {
       const outcomes = await Promise.all(pools.map(({ kv }) => kv.remove(removal, signal)))
       return (
         outcomes.find(({ kind }) => kind === 'busy') ??
         outcomes.find(({ kind }) => kind === 'removed') ?? { kind: 'foreign' }
       )
     },
-    /** Removes KV that nobody remembers. A fault in one pool does not prevent the others. */
-    sweep: async (artefacts: KnownArtefacts, signal: AbortSignal): Promise<void> => {
+    sweep: async (artefacts, signal) => {
       await Promise.all(pools.map(({ kv }) => kv.sweep(artefacts, signal)))
     },
   }

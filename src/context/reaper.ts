@@ -21,8 +21,6 @@ export interface ReaperSettings {
   readonly retryDelayMs: number
 }
 
-export type Reaper = ReturnType<typeof createReaper>
-
 /** Sessions or removals per step: turns are served between two steps, in this process and in the store. */
 const maxStepSize = 10
 /** For a removal, and for a search for orphans. */
@@ -36,8 +34,20 @@ const noAnswer: RemoveOutcome = { kind: 'busy', reason: 'no_answer' }
 
 /**
  * Ends expired sessions, and removes the KV of ended sessions from the store and from every pod, at least once. Every
- * gateway process runs one; the queue gives each removal to one of them at a time. `nowMs` never goes back.
+ * gateway process runs one; the queue gives each removal to one of them at a time.
  */
+export interface Reaper {
+  /** Sweeps after each interval. */
+  start(): void
+  /** Resolves when the sweep that runs has ended. */
+  stop(): Promise<void>
+  /** Sweeps, after the sweep that runs. Resolves when it has ended. */
+  sweepAndWait(): Promise<void>
+  /** Queues a sweep without waiting for it. */
+  triggerSweep(): void
+}
+
+/** `nowMs` never goes back. */
 export const createReaper = (
   parts: {
     readonly queue: RemovalQueue & Pick<SessionStore, 'dropArtefacts'>
@@ -46,7 +56,7 @@ export const createReaper = (
     readonly nowMs: () => number
   },
   settings: ReaperSettings,
-) => {
+): Reaper => {
   const { queue, pools, events } = parts
   const stepSize = Math.min(settings.batchSize, maxStepSize)
   const stopping = new AbortController()
@@ -180,15 +190,13 @@ export const createReaper = (
 
   return {
     start,
-    /** Resolves when the sweep that runs has ended. */
-    stop: async (): Promise<void> => {
+    stop: async () => {
       stopping.abort()
       clearTimeout(timer)
       await running
     },
     sweepAndWait,
-    /** Queues a sweep without waiting for it. */
-    triggerSweep: (): void => void sweepAndWait(),
+    triggerSweep: () => void sweepAndWait(),
   }
 }
 

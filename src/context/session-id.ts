@@ -18,19 +18,21 @@ export const containsSessionId = (values: readonly string[]): boolean => values.
 /** The form in which an id may be stored, logged and passed on. */
 export const sessionKeyOf = (id: string): SessionKey => hash('sha256', id, 'base64url') as SessionKey
 
-export type SessionIdCipher = ReturnType<typeof createSessionIdCipher>
-
 /**
- * Encrypts session ids for the session store so that `GET /v1/context` can name a tenant's sessions while a dump of
- * the store shows no id. Each tenant has a key of its own.
+ * Encrypts session ids for the session store so that `GET /v1/context` can name a tenant's sessions while a dump of the
+ * store shows no id. Each tenant has a key of its own.
  */
-export const createSessionIdCipher = (secret: string) => {
+export interface SessionIdCipher {
+  /** The form in which the session store keeps an id. */
+  encrypt(id: string, tenant: TenantKey): string
+  /** The id, or undefined when it was encrypted with another secret or is damaged. */
+  decrypt(encrypted: string, tenant: TenantKey): string | undefined
+}
+
+export const createSessionIdCipher = (secret: string): SessionIdCipher => {
   const keyFor = (tenant: TenantKey): Buffer => deriveKey(secret, 'session id', tenant)
   return {
-    encrypt: (id: string, tenant: TenantKey): string =>
-      seal(keyFor(tenant), Buffer.from(id, 'latin1')).toString('base64url'),
-    /** The id, or undefined when it was encrypted with another secret or is damaged. */
-    decrypt: (encrypted: string, tenant: TenantKey): string | undefined =>
-      open(keyFor(tenant), Buffer.from(encrypted, 'base64url'))?.toString('latin1'),
+    encrypt: (id, tenant) => seal(keyFor(tenant), Buffer.from(id, 'latin1')).toString('base64url'),
+    decrypt: (encrypted, tenant) => open(keyFor(tenant), Buffer.from(encrypted, 'base64url'))?.toString('latin1'),
   }
 }

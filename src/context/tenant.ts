@@ -3,20 +3,25 @@ import { GatewayError } from '../openai/gateway-error.ts'
 import type { TenantKey } from '../sessions/session-record.ts'
 import type { GatewayRequest } from './context-cache-manager.ts'
 
-export type Tenants = ReturnType<typeof createTenants>
+/** Derives the tenant of a request. Tenants are HMACs, so that nothing stored or logged leads back to a credential. */
+export interface Tenants {
+  /** @throws GatewayError `invalid_api_key` when the request carries no credential, an empty one, or several. */
+  tenantOf(request: GatewayRequest): TenantKey
+}
 
 /**
- * Derives the tenant of a request. Tenants are HMACs, so that nothing stored or logged leads back to a credential.
  * `principalHeader` names a header that an authentication filter in front of the gateway sets (and strips from
  * clients): the tenant then outlives the rotation of its key. Without it the Authorization credential is the tenant.
  */
-export const createTenants = (options: { readonly secret: string; readonly principalHeader: string | undefined }) => {
+export const createTenants = (options: {
+  readonly secret: string
+  readonly principalHeader: string | undefined
+}): Tenants => {
   const digest = (kind: 'principal' | 'authorization', value: string): TenantKey =>
     createHmac('sha256', options.secret).update(`tenant\n${kind}\n${value}`).digest('base64url') as TenantKey
 
   return {
-    /** @throws GatewayError `invalid_api_key` when the request carries no credential, an empty one, or several. */
-    tenantOf: (request: GatewayRequest): TenantKey => {
+    tenantOf: (request) => {
       const principals = options.principalHeader === undefined ? [] : request.header(options.principalHeader)
       const [principal = ''] = principals
       if (principals.length === 1 && principal !== '') return digest('principal', principal)

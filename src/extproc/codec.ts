@@ -79,17 +79,22 @@ export type Reply =
   /** The reply follows later; wait this much longer. */
   | { readonly kind: 'extend'; readonly milliseconds: number }
 
-export type ExtProcCodec = ReturnType<typeof createExtProcCodec>
-
 /** Envoy's bytes to events, replies to Envoy's bytes, by protos/external-processor.proto. */
-export const createExtProcCodec = () => {
+export interface ExtProcCodec {
+  /** Path of the gRPC method. */
+  readonly path: string
+  /** @throws on bytes that are no message */
+  decode(bytes: Buffer): ExtProcEvent
+  /** @throws on an answer whose body is not JSON */
+  encode(reply: Reply): Buffer
+}
+
+export const createExtProcCodec = (): ExtProcCodec => {
   const method = loadProtoMethod('external-processor.proto', externalProcessorService, 'Process')
   return {
     path: method.path,
-    /** Throws on bytes that are no message. */
-    decode: (bytes: Buffer): ExtProcEvent => toEvent(method.decodeRequest(bytes) as WireRequest),
-    /** Throws on an answer whose body is not JSON. */
-    encode: (reply: Reply): Buffer => method.encodeResponse(toMessage(reply)),
+    decode: (bytes) => toEvent(method.decodeRequest(bytes) as WireRequest),
+    encode: (reply) => method.encodeResponse(toMessage(reply)),
   }
 }
 

@@ -2,22 +2,27 @@ import { loadProtoMethod } from '../protobuf/load-proto-method.ts'
 import { externalProcessorService } from './codec.ts'
 import type { StreamHandler, StreamMethod } from './grpc-stream.ts'
 
-export type HealthState = ReturnType<typeof createHealthState>
-
 /** Whether this process takes requests. */
-export const createHealthState = () => {
+export interface HealthState {
+  /** `false` at first. Set to `true` once requests can be served, and to `false` before a drain. */
+  setServing(serving: boolean): void
+  /** Whether requests are taken now. */
+  isServing(): boolean
+  /** Calls `listener` at every change. Returns a function that stops this. */
+  onChange(listener: (serving: boolean) => void): () => void
+}
+
+export const createHealthState = (): HealthState => {
   const listeners = new Set<(serving: boolean) => void>()
   let current = false
   return {
-    /** `false` at first. Set to `true` once requests can be served, and to `false` before a drain. */
-    setServing: (serving: boolean): void => {
+    setServing: (serving) => {
       if (serving === current) return
       current = serving
       for (const listener of listeners) listener(serving)
     },
-    isServing: (): boolean => current,
-    /** Calls `listener` at every change. Returns a function that stops this. */
-    onChange: (listener: (serving: boolean) => void): (() => void) => {
+    isServing: () => current,
+    onChange: (listener) => {
       listeners.add(listener)
       return () => listeners.delete(listener)
     },

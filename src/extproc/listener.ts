@@ -26,10 +26,18 @@ export interface RefusedPeer {
   readonly cause: string
 }
 
-export type Listener = ReturnType<typeof createListener>
+/** Listens in the place of grpc-js. */
+export interface Listener {
+  /** Resolves with the address in use. Rejects when it cannot be used. */
+  listen(at: ListenAddress): Promise<ListenAddress>
+  /** New connections get other certificates. */
+  setTls(changed: TlsOptions): void
+  /** Takes no new connection, and gives open ones `graceMs` to end. Resolves when they have. */
+  drain(graceMs: number): Promise<void>
+}
 
 /**
- * Listens in the place of grpc-js, and gives it each connection as `accept` returns it, once its client has said
+ * Gives grpc-js each connection as `accept` returns it, once its client has said
  * something. TLS ends here, so that `accept` sees what it protects; `tls` undefined: connections are not encrypted.
  */
 export const createListener = (
@@ -37,7 +45,7 @@ export const createListener = (
   tls: TlsOptions | undefined,
   accept: (socket: Socket) => Duplex = (socket) => socket,
   onRefused: (peer: RefusedPeer) => void = () => {},
-) => {
+): Listener => {
   const silent = createSilentConnections({ limitMs: greetingMs, maxSilent })
   const inject = (socket: Socket): void => injector.injectConnection(accept(socket))
   /** It does not listen itself: a TLS session of a silent connection would be memory that anybody can take. */
@@ -55,18 +63,15 @@ export const createListener = (
     }),
   )
   return {
-    /** Resolves with the address in use. Rejects when it cannot be used. */
-    listen: async (at: ListenAddress): Promise<ListenAddress> => {
+    listen: async (at) => {
       await once(listener.listen('host' in at ? at : { path: at.socketPath }), 'listening')
       const address = listener.address()
       return 'host' in at && typeof address === 'object' && address !== null ? { ...at, port: address.port } : at
     },
-    /** New connections get other certificates. */
-    setTls: (changed: TlsOptions): void => {
+    setTls: (changed) => {
       tlsServer?.setSecureContext(changed)
     },
-    /** Takes no new connection, and gives open ones `graceMs` to end. Resolves when they have. */
-    drain: (graceMs: number): Promise<void> => {
+    drain: (graceMs) => {
       const ended = new Promise<void>((resolve) => void listener.close(() => resolve()))
       silent.closeAll()
       injector.drain(graceMs)

@@ -140,10 +140,14 @@ export const createExtProcServer = (options: ExtProcServerOptions) => {
       const known = files === undefined ? undefined : await readTlsFiles(files)
       const accept = anyAuthority === true ? acceptAnyAuthority : undefined
       const tlsOptions = tls === 'self-signed' ? createSelfSigned() : known
-      listener = createListener(injector, tlsOptions, accept, (peer) => hooks.peerRefused(peer))
+      const opened = createListener(injector, tlsOptions, accept, (peer) => hooks.peerRefused(peer))
+      listener = opened
       if (files !== undefined && known !== undefined)
-        stopFollowing = followTlsFiles(files, known, { apply: listener.setTls, onFault: (error) => hooks.fault(error) })
-      return listener.listen(listen)
+        stopFollowing = followTlsFiles(files, known, {
+          apply: (changed) => opened.setTls(changed),
+          onFault: (error) => hooks.fault(error),
+        })
+      return opened.listen(listen)
     },
     /**
      * Sets health to not serving, takes no new connection or stream, waits for open streams, then closes. Long-lived

@@ -18,8 +18,6 @@ export interface SaltScope {
   readonly fingerprint: string
 }
 
-export type CacheSalts = ReturnType<typeof createCacheSalts>
-
 /**
  * Names the life that a session is in, so that one that starts anew under its id never meets its former KV. The life is
  * read from what is stored, else derived from the time at which it began.
@@ -38,16 +36,22 @@ const saltLength = 32
  * The namespaces of KV in engines and store (vLLM's and LMCache's `cache_salt`): 32 hex characters. Nobody can guess
  * one without the gateway's secret, and a client's own value is overwritten.
  */
-export const createCacheSalts = (secret: string) => {
+export interface CacheSalts {
+  /** For the sessions that share the scope. */
+  of(scope: SaltScope): string
+  /** For a tenant's turn without a session. Per session: one that nobody meets again. */
+  withoutSession(tenant: TenantKey, isolation: Isolation): string
+}
+
+export const createCacheSalts = (secret: string): CacheSalts => {
   const saltOf = (scope: string): string =>
     createHmac('sha256', secret).update(`cache salt\n${scope}`).digest('hex').slice(0, saltLength)
   // A tenant's turns ask for the same few, and each turn twice.
   const known = new LRUCache<string, string>({ max: 1_000, memoMethod: saltOf })
   return {
-    of: ({ tenant, session, model, fingerprint }: SaltScope): string =>
+    of: ({ tenant, session, model, fingerprint }) =>
       known.memo(JSON.stringify(['session', tenant, session?.key ?? '', session?.life ?? '', model, fingerprint])),
-    /** For a tenant's turn without a session. Per session: one that nobody meets again. */
-    withoutSession: (tenant: TenantKey, isolation: Isolation): string => {
+    withoutSession: (tenant, isolation) => {
       if (isolation === 'tenant') return known.memo(JSON.stringify(['none', tenant, '']))
       return randomBytes(saltLength / 2).toString('hex')
     },

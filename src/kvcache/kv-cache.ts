@@ -39,20 +39,43 @@ export interface SessionTurn extends StartingTurn {
 
 type Sealed<Turn> = Omit<Turn, 'claim'> & { readonly claim: string }
 
-export type KvCache = ReturnType<typeof createKvCache>
-
 /** Changes when payloads of an earlier version must not be read. */
 const payloadVersion = 1
 
 /**
  * A connector as the context module uses it. Faults are outcomes: nothing rejects but `remove` and `sweep`, which are
  * tried again, and `check`. Claims are sealed, and payloads carry a tag, so that a connector receives only what it
- * wrote itself. `name` is the connector's, and `pool` that of the pods that it serves.
+ * wrote itself.
  */
+export interface KvCache {
+  /** Brings the turn's KV into its pod within the budget. A fault is a miss. */
+  prepare(turn: SessionTurn, budget: PrepareBudget): Promise<PreparedTurn>
+  /** Fields of a turn without a session. */
+  isolation(tenant: TenantKey, turn?: StartingTurn): EngineFields
+  /** Fields of a request that is no turn of a session, whoever sends it. */
+  readonly constants: EngineFields
+  /** Stores what the turn left in its pod, or confirms that the engine did. A fault is `none`. */
+  finish(turn: Sealed<EndedTurn>): Promise<FinishOutcome>
+  /** Ends the claim of a turn that failed or ran elsewhere. A fault goes to the log: the claim ends with its lease. */
+  release(turn: Sealed<ReleasedTurn>): Promise<void>
+  /**
+   * Removes an artefact, or what pods hold of a session. `foreign`: another connector or pool wrote it.
+   * @throws what the connector throws
+   */
+  remove(removal: KvRemoval, signal: AbortSignal): Promise<RemoveOutcome>
+  /** Removes KV that nobody remembers. @throws what the connector throws */
+  sweep(artefacts: KnownArtefacts, signal: AbortSignal): Promise<void>
+  /** What the operator has to know about the engine of the pod. Rejects if that cannot be found out now. */
+  check(pod: string, signal: AbortSignal): Promise<readonly EngineFinding[]>
+  /** Ends what the connector runs; after the last turn. */
+  close(): Promise<void>
+}
+
+/** `name` is the connector's, and `pool` that of the pods that it serves. */
 export const createKvCache = (
   connector: KvConnector,
   parts: { readonly name: string; readonly pool: string; readonly seal: ClaimSeal; readonly log: KvLog },
-) => {
+): KvCache => {
   const { seal, log } = parts
   const tag = `${payloadVersion}/${parts.name}/${parts.pool} `
   /** Undefined: another connector or pool wrote it. */
@@ -128,18 +151,13 @@ export const createKvCache = (
 
   return {
     prepare,
-    /** Fields of a turn without a session. */
     isolation,
-    /** Fields of a request that is no turn of a session, whoever sends it. */
     constants: connector.constants ?? {},
     finish,
     release,
     remove,
-    sweep: async (artefacts: KnownArtefacts, signal: AbortSignal): Promise<void> =>
-      connector.sweep?.(artefacts, signal),
-    /** What the operator has to know about the engine of the pod. Rejects if that cannot be found out now. */
-    check: async (pod: string, signal: AbortSignal): Promise<readonly EngineFinding[]> =>
-      (await connector.check?.(pod, signal)) ?? [],
-    close: async (): Promise<void> => connector.close?.(),
+    sweep: async (artefacts, signal) => connector.sweep?.(artefacts, signal),
+    check: async (pod, signal) => (await connector.check?.(pod, signal)) ?? [],
+    close: async () => connector.close?.(),
   }
 }

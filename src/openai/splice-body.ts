@@ -2,8 +2,6 @@ import type { SlicedWork } from '../async/slices.ts'
 import { GatewayError } from './gateway-error.ts'
 import { KeptBytes } from './kept-bytes.ts'
 
-export type BodySplicer = ReturnType<typeof createBodySplicer>
-
 export interface SpliceOptions {
   /** JSON members without the braces, appended last: the last member of a name wins in engines. Undefined: none. */
   readonly splice: string | undefined
@@ -18,7 +16,16 @@ const noBytes = Buffer.alloc(0)
  * Appends members to a JSON object that passes in pieces. It keeps only the end of the object, which it does not parse.
  * A body that was no strict JSON object before is none afterwards.
  */
-export const createBodySplicer = ({ splice, maxBytes }: SpliceOptions) => {
+export interface BodySplicer {
+  /** Returns the bytes that may go on. @throws GatewayError `invalid_json` (no object begins), `request_too_large` */
+  piece(bytes: Buffer): Buffer
+  /** Memory of the end that is kept. */
+  keptBytes(): number
+  /** Returns the last bytes. @throws GatewayError `invalid_json` unless an object ends here */
+  end(): Buffer
+}
+
+export const createBodySplicer = ({ splice, maxBytes }: SpliceOptions): BodySplicer => {
   let bytesSeen = 0
   let hasBegun = false
   let hasMembers = false
@@ -36,8 +43,7 @@ export const createBodySplicer = ({ splice, maxBytes }: SpliceOptions) => {
   }
 
   return {
-    /** Returns the bytes that may go on. @throws GatewayError `invalid_json` (no object begins), `request_too_large` */
-    piece: (bytes: Buffer): Buffer => {
+    piece: (bytes) => {
       bytesSeen += bytes.length
       if (bytesSeen > maxBytes) throw new GatewayError('request_too_large')
       const start = contentStart(bytes)
@@ -55,10 +61,8 @@ export const createBodySplicer = ({ splice, maxBytes }: SpliceOptions) => {
       const passing = isEnd ? bytes.subarray(0, last) : bytes
       return before.length === 0 ? passing : Buffer.concat([...before, passing])
     },
-    /** Memory of the end that is kept. */
-    keptBytes: (): number => held.takenBytes,
-    /** Returns the last bytes. @throws GatewayError `invalid_json` unless an object ends here */
-    end: (): Buffer => {
+    keptBytes: () => held.takenBytes,
+    end: () => {
       if (held.length === 0) throw new GatewayError('invalid_json')
       const kept = held.take()
       return splice === undefined ? Buffer.concat(kept) : Buffer.from(`${hasMembers ? ',' : ''}${splice}}`)

@@ -11,8 +11,6 @@ export interface CachedResponse {
   readonly usage: TokenUsage | undefined
 }
 
-export type ResponseCache = ReturnType<typeof createMemoryResponseCache>
-
 /** Memory of an entry beside its texts: objects, the row of the table, the digest. */
 const entryOverheadBytes = 512
 
@@ -33,9 +31,18 @@ export const entryBytes = (key: ResponseKey, response: CachedResponse): number =
   key.identity.length + response.body.length + response.contentType.length + entryOverheadBytes
 
 /**
- * Caches whole responses by exact request, for all models and tenants, in this process's memory; empty at start.
- * Above `maxBytes` the least recently used entries are evicted. It never fails: what does not fit is not cached.
+ * Caches whole responses by exact request, for all models and tenants. It never fails: what does not fit is not cached.
  */
+export interface ResponseCache {
+  /** The response to exactly this request, which becomes the most recently used one; undefined on a miss. */
+  lookUp(key: ResponseKey): CachedResponse | undefined
+  /** Stores a copy; evicts the least recently used entries for it. `false`: too large, and nothing changed. */
+  keep(key: ResponseKey, response: CachedResponse): boolean
+  /** Current size; `bytes` counts against the limit. */
+  size(): { readonly entries: number; readonly bytes: number }
+}
+
+/** In this process's memory; empty at start. Above `maxBytes` the least recently used entries are evicted. */
 export const createMemoryResponseCache = (options: {
   /** Size of all entries, bytes; at least 1. */
   readonly maxBytes: number
@@ -43,7 +50,7 @@ export const createMemoryResponseCache = (options: {
   readonly maxEntryBytes: number
   /** An entry was evicted. */
   readonly onEvicted: () => void
-}) => {
+}): ResponseCache => {
   const largestBytes = Math.min(options.maxBytes, options.maxEntryBytes)
   const entries = new LRUCache<string, Entry>({
     maxSize: options.maxBytes,
@@ -52,13 +59,11 @@ export const createMemoryResponseCache = (options: {
     },
   })
   return {
-    /** The response to exactly this request, which becomes the most recently used one; undefined on a miss. */
-    lookUp: ({ digest, identity }: ResponseKey): CachedResponse | undefined => {
+    lookUp: ({ digest, identity }) => {
       const entry = entries.get(digest)
       return entry?.identity.equals(identity) === true ? entry.response : undefined
     },
-    /** Stores a copy; evicts the least recently used entries for it. `false`: too large, and nothing changed. */
-    keep: (key: ResponseKey, response: CachedResponse): boolean => {
+    keep: (key, response) => {
       const size = entryBytes(key, response)
       if (size > largestBytes) return false
       const { contentType, usage } = response
@@ -69,7 +74,6 @@ export const createMemoryResponseCache = (options: {
       )
       return true
     },
-    /** Current size; `bytes` counts against the limit. */
     size: () => ({ entries: entries.size, bytes: entries.calculatedSize }),
   }
 }

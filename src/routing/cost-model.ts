@@ -11,8 +11,6 @@ export interface CostEstimate {
   loadMs(model: string, bytes: number): number
 }
 
-export type CostModel = ReturnType<typeof createCostModel>
-
 /** What was learnt of one model. */
 export interface ModelCosts {
   readonly model: string
@@ -75,6 +73,19 @@ const mostUnits = 1e15
 const mostMs = 1e9
 
 /** The costs of one kind of engine per model, learnt from completed turns. */
+export interface CostModel extends CostEstimate {
+  /** A turn that did not wait computed `tokens`, first byte after `ttfbMs`. Prompts below 128 tokens are ignored. */
+  observe(model: string, turn: { readonly tokens: number; readonly ttfbMs: number }): void
+  /** A load of `bytes` of KV took `loadMs`. Loads below 64 KiB are ignored. */
+  observeLoad(model: string, load: { readonly bytes: number; readonly loadMs: number }): void
+  /** Increases with every observation: tells whether there is something new to save. */
+  readonly revision: number
+  /** All that was learnt, model by model, the least recently used first. */
+  snapshot(): readonly ModelCosts[]
+  /** Adds what an earlier process learnt, except of models that this one has observed itself. */
+  restore(restored: readonly ModelCosts[]): void
+}
+
 export const createCostModel = (options: {
   /** Milliseconds to compute one token, until turns were observed. */
   readonly initialMsPerToken: number
@@ -82,7 +93,7 @@ export const createCostModel = (options: {
   readonly initialMsPerByte?: number
   /** Fixed milliseconds of a load, until loads were observed. Default 20. */
   readonly initialLoadMs?: number
-}) => {
+}): CostModel => {
   const { initialMsPerToken, initialMsPerByte = 1e-6, initialLoadMs = 20 } = options
   const createFits = (learnt?: ModelCosts): Fits => ({
     prefill: fitOf({ fixed: 0, perUnit: initialMsPerToken }, learnt?.prefill),
@@ -112,28 +123,23 @@ export const createCostModel = (options: {
   }
   return {
     ...estimate,
-    /** A turn that did not wait computed `tokens`, first byte after `ttfbMs`. Prompts below 128 tokens are ignored. */
-    observe: (model: string, { tokens, ttfbMs }: { readonly tokens: number; readonly ttfbMs: number }): void => {
+    observe: (model, { tokens, ttfbMs }) => {
       if (tokens >= minTokens) learn(model, 'prefill', tokens, ttfbMs)
     },
-    /** A load of `bytes` of KV took `loadMs`. Loads below 64 KiB are ignored. */
-    observeLoad: (model: string, { bytes, loadMs }: { readonly bytes: number; readonly loadMs: number }): void => {
+    observeLoad: (model, { bytes, loadMs }) => {
       if (bytes >= minBytes) learn(model, 'load', bytes, loadMs)
     },
-    /** Increases with every observation: tells whether there is something new to save. */
-    get revision(): number {
+    get revision() {
       return revision
     },
-    /** All that was learnt, model by model, the least recently used first. */
-    snapshot: (): readonly ModelCosts[] => {
+    snapshot: () => {
       const learnt: ModelCosts[] = []
       models.rforEach(({ prefill, load }, model) => {
         learnt.push({ model, prefill: prefill.sums, load: load.sums })
       })
       return learnt
     },
-    /** Adds what an earlier process learnt, except of models that this one has observed itself. */
-    restore: (restored: readonly ModelCosts[]): void => {
+    restore: (restored) => {
       for (const costs of restored) if (!models.has(costs.model)) models.set(costs.model, createFits(costs))
     },
   }

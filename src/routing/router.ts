@@ -62,26 +62,28 @@ export type RouteOutcome =
   /** The request named a policy that does not exist. */
   | { readonly kind: 'unknown-policy'; readonly known: readonly string[] }
 
-export type Router = ReturnType<typeof createRouter>
-
 /** Envoy retries twice; each further address would only make the metadata of every turn longer. */
 const maxFallbacks = 3
 
-/** Picks the pod of a turn by the default policy, which is `policies[0]`, or by the one that the request names. */
+/** Picks the pod of a turn. */
+export interface Router {
+  /**
+   * `policyName` undefined: the default policy. `mayChoose`: of the pods that may serve the turn, only these are
+   * chosen. Default: all.
+   */
+  route(turn: RoutingInput, policyName: string | undefined, mayChoose?: (pod: PodAddress) => boolean): RouteOutcome
+}
+
+/** `policies[0]` is the default policy, and a request may name another one. */
 export const createRouter = (options: {
   readonly source: Pick<PodSource, 'pods'>
   readonly policies: readonly [RoutingPolicy, ...RoutingPolicy[]]
   /** When a pod is overloaded, so that an adapter that runs there is no reason to choose it. */
   readonly stickiness: Stickiness
-}) => {
+}): Router => {
   const byName = new Map(options.policies.map((policy) => [policy.name, policy]))
   return {
-    /** `mayChoose`: of the pods that may serve the turn, only these are chosen. Default: all. */
-    route: (
-      turn: RoutingInput,
-      policyName: string | undefined,
-      mayChoose: (pod: PodAddress) => boolean = () => true,
-    ): RouteOutcome => {
+    route: (turn, policyName, mayChoose = () => true) => {
       const policy = policyName === undefined ? options.policies[0] : byName.get(policyName)
       if (policy === undefined) return { kind: 'unknown-policy', known: [...byName.keys()] }
       const candidates = candidatesFor(options.source.pods(), turn, options.stickiness)

@@ -18,8 +18,6 @@ export interface PredictionEnd {
   readonly response: { readonly computedTokens: number; readonly ttfbMs: number } | undefined
 }
 
-export type TtftPredictor = ReturnType<typeof createTtftPredictor>
-
 const maxPods = 1000
 /** Turns whose ends are still expected; above this, the oldest is dropped. */
 const maxTurns = 65_536
@@ -31,15 +29,41 @@ const nowhere: ReadonlyMap<PodAddress, number> = new Map()
 /**
  * Predicts the load of each pod from the turns that this process sends there, and learns costs from how they end: the
  * state behind `predicted-ttft` and `prefix-cache`. All of it is an estimate: engines evict on their own, and what a
- * pod really holds is found out when a turn reaches it. `nowMs` is a monotonic clock.
+ * pod really holds is found out when a turn reaches it.
  */
+export interface TtftPredictor {
+  /** The pods of the source, with their prefill backlogs. */
+  pods(): readonly PodState[]
+  /** Predicted milliseconds until the pod has computed all prompts that this process sent to it. */
+  backlogMs(pod: PodAddress): number
+  /** Tokens of a session that each pod probably holds; empty when nothing is known. */
+  residentTokens(sessionKey: string): ReadonlyMap<PodAddress, number>
+  /** Sessions whose KV the pod probably holds. */
+  sessionsAt(pod: PodAddress): number
+  /** The turn's work at a pod. `isShort`: at most half of the prompt is left to compute, the rest is there or loads. */
+  expect(input: RoutingInput, pod: PodAddress): { readonly isShort: boolean; readonly prefillMs: number }
+  /** A pod was chosen for a turn: its predicted work counts from now on, even if its KV is yet to be loaded. */
+  routed(turn: TurnAtPod, input: RoutingInput): void
+  /** The load of a turn ended. `loaded` is set when all of it was loaded. */
+  loadEnded(turn: TurnAtPod, loaded: { readonly bytes: number; readonly loadMs: number } | undefined): void
+  /** A turn is forwarded, and `tokensToCompute` of its prompt are left to compute. */
+  forwarded(turn: TurnAtPod, input: RoutingInput, tokensToCompute: number): void
+  /** A turn ended. Of turns that another process started, only the costs are learnt. */
+  ended(turn: TurnAtPod, end: PredictionEnd): void
+  /** A turn of a session left KV of `tokens` in a pod; 0 changes nothing. */
+  kept(sessionKey: string, pod: PodAddress, tokens: number): void
+  /** The session's KV is removed from all pods. */
+  forget(sessionKey: string): void
+}
+
+/** `nowMs` is a monotonic clock. */
 export const createTtftPredictor = (options: {
   readonly source: Pick<PodSource, 'pods'>
   readonly costs: CostModel
   readonly nowMs: () => number
   /** Sessions whose pods are remembered; above this, the least recently used is dropped. */
   readonly maxSessions: number
-}) => {
+}): TtftPredictor => {
   const { costs, nowMs } = options
   const queues = new LRUCache<PodAddress, PrefillQueue>({ max: maxPods })
   /** Predicted wait by turn id, milliseconds; the oldest turn first. */
@@ -67,7 +91,6 @@ export const createTtftPredictor = (options: {
     queue.add(turnId, workMs, now)
   }
 
-  /** A turn of a session left KV of `tokens` in a pod; 0 changes nothing. */
   const kept = (sessionKey: string, pod: PodAddress, tokens: number): void => {
     if (!(tokens > 0)) return
     // A copy, since a turn under way may still read the map it received.
@@ -80,43 +103,31 @@ export const createTtftPredictor = (options: {
   }
 
   return {
-    /** The pods of the source, with their prefill backlogs. */
-    pods: (): readonly PodState[] => {
+    pods: () => {
       const now = nowMs()
       return options.source
         .pods()
         .map((pod) => ({ ...pod, prefillBacklogMs: queues.peek(pod.address)?.remainingMs(now) ?? 0 }))
     },
-    /** Predicted milliseconds until the pod has computed all prompts that this process sent to it. */
-    backlogMs: (pod: PodAddress): number => queues.peek(pod)?.remainingMs(nowMs()) ?? 0,
-    /** Tokens of a session that each pod probably holds; empty when nothing is known. */
-    residentTokens: (sessionKey: string): ReadonlyMap<PodAddress, number> => sessions.get(sessionKey) ?? nowhere,
-    /** Sessions whose KV the pod probably holds. */
-    sessionsAt: (pod: PodAddress): number => sessionsByPod.get(pod) ?? 0,
-    /** The turn's work at a pod. `isShort`: at most half of the prompt is left to compute, the rest is there or loads. */
-    expect: (input: RoutingInput, pod: PodAddress): { readonly isShort: boolean; readonly prefillMs: number } => {
+    backlogMs: (pod) => queues.peek(pod)?.remainingMs(nowMs()) ?? 0,
+    residentTokens: (sessionKey) => sessions.get(sessionKey) ?? nowhere,
+    sessionsAt: (pod) => sessionsByPod.get(pod) ?? 0,
+    expect: (input, pod) => {
       const { prefillMs, presentTokens, promptTokens } = predictWork(costs, input, pod)
       return { isShort: presentTokens > 0 && presentTokens * 2 >= promptTokens, prefillMs }
     },
-    /** A pod was chosen for a turn: its predicted work counts from now on, even if its KV is yet to be loaded. */
-    routed: (turn: TurnAtPod, input: RoutingInput): void => {
+    routed: (turn, input) => {
       setWork(turn, predictWork(costs, input, turn.pod).prefillMs)
     },
-    /** The load of a turn ended. `loaded` is set when all of it was loaded. */
-    loadEnded: (
-      { model }: TurnAtPod,
-      loaded: { readonly bytes: number; readonly loadMs: number } | undefined,
-    ): void => {
+    loadEnded: ({ model }, loaded) => {
       if (loaded !== undefined) costs.observeLoad(model, loaded)
     },
-    /** A turn is forwarded, and `tokensToCompute` of its prompt are left to compute. */
-    forwarded: (turn: TurnAtPod, input: RoutingInput, tokensToCompute: number): void => {
+    forwarded: (turn, input, tokensToCompute) => {
       setWork(turn, costs.recomputeMs(turn.model, Math.max(1, tokensToCompute)))
       // The session's next turn may start before this one ends.
       if (input.affinityKey !== undefined) kept(input.affinityKey, turn.pod, input.promptTokens ?? 0)
     },
-    /** A turn ended. Of turns that another process started, only the costs are learnt. */
-    ended: ({ turnId, pod, model }: TurnAtPod, { how, response }: PredictionEnd): void => {
+    ended: ({ turnId, pod, model }, { how, response }) => {
       const queue = queues.get(pod)
       if (how === 'done') queue?.done(turnId, nowMs())
       else queue?.remove(turnId, nowMs())
@@ -127,8 +138,7 @@ export const createTtftPredictor = (options: {
       costs.observe(model, { tokens: response.computedTokens, ttfbMs: response.ttfbMs })
     },
     kept,
-    /** The session's KV is removed from all pods. */
-    forget: (sessionKey: string): void => void sessions.delete(sessionKey),
+    forget: (sessionKey) => void sessions.delete(sessionKey),
   }
 }
 

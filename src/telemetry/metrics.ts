@@ -8,13 +8,31 @@ import {
   metricPrefix,
 } from './metric-definitions.ts'
 
-export type Metrics = ReturnType<typeof createMetrics>
-
 /**
- * The metrics of one app and its process (`process_*`, `nodejs_*`): docs/metrics.md. `version` is the gateway's. Names
- * are as in {@link metricDefinitions}, unprefixed. Methods do not throw. A negative or non-finite value counts as 0.
+ * The metrics of one app and its process (`process_*`, `nodejs_*`): docs/metrics.md. Names are as in {@link
+ * metricDefinitions}, unprefixed. Methods do not throw. A negative or non-finite value counts as 0.
  */
-export const createMetrics = (options: { readonly version: string }) => {
+export interface Metrics {
+  /** Adds `amount` to a counter. */
+  add<Name extends MetricNameOf<'counter'>>(name: Name, labels: LabelsOf<Name>, amount?: number): void
+  /** Sets a gauge. */
+  set<Name extends MetricNameOf<'gauge'>>(name: Name, labels: LabelsOf<Name>, value: number): void
+  /** Records a duration, given in milliseconds and exported in seconds. */
+  observe<Name extends MetricNameOf<'histogram'>>(name: Name, labels: LabelsOf<Name>, durationMs: number): void
+  /** Counts a turn that went on without a part of the cache. A reason that is not listed counts as `other`. */
+  addDegraded(reason: string): void
+  /** Removes all series of a pod or model that no longer exists. */
+  forget(label: 'pod' | 'model', value: string): Promise<void>
+  /** Calls `update` before each rendering, to set gauges. An `update` that fails leaves its gauges unchanged. */
+  beforeRender(update: () => void | Promise<void>): void
+  /** All metrics in the Prometheus text format. */
+  render(): Promise<string>
+  /** Content-Type of the text that `render` returns. */
+  readonly contentType: string
+}
+
+/** `version` is the gateway's. */
+export const createMetrics = (options: { readonly version: string }): Metrics => {
   const registry = new Registry()
   const counters = new Map<string, Counter>()
   const gauges = new Map<string, Gauge>()
@@ -41,24 +59,18 @@ export const createMetrics = (options: { readonly version: string }) => {
   }
   collectDefaultMetrics({ register: registry })
 
-  /** Sets a gauge. */
   const set = <Name extends MetricNameOf<'gauge'>>(name: Name, labels: LabelsOf<Name>, value: number): void =>
     gauges.get(name)?.set(labels, valid(value))
   set('build_info', { version: options.version, node_version: process.versions.node }, 1)
 
   return {
-    /** Adds `amount` to a counter. */
     add: <Name extends MetricNameOf<'counter'>>(name: Name, labels: LabelsOf<Name>, amount = 1): void =>
       counters.get(name)?.inc(labels, valid(amount)),
     set,
-    /** Records a duration, given in milliseconds and exported in seconds. */
     observe: <Name extends MetricNameOf<'histogram'>>(name: Name, labels: LabelsOf<Name>, durationMs: number): void =>
       histograms.get(name)?.observe(labels, valid(durationMs) / 1000),
-    /** Counts a turn that went on without a part of the cache. A reason that is not listed counts as `other`. */
-    addDegraded: (reason: string): void =>
-      counters.get('degraded_total')?.inc({ reason: isListed(reason) ? reason : 'other' }),
-    /** Removes all series of a pod or model that no longer exists. */
-    forget: async (label: 'pod' | 'model', value: string): Promise<void> => {
+    addDegraded: (reason) => counters.get('degraded_total')?.inc({ reason: isListed(reason) ? reason : 'other' }),
+    forget: async (label, value) => {
       for (const metric of [...counters.values(), ...gauges.values(), ...histograms.values()]) {
         const { values } = await metric.get()
         for (const { labels } of values) {
@@ -68,14 +80,11 @@ export const createMetrics = (options: { readonly version: string }) => {
         }
       }
     },
-    /** Calls `update` before each rendering, to set gauges. An `update` that fails leaves its gauges unchanged. */
-    beforeRender: (update: () => void | Promise<void>): void => void updates.push(update),
-    /** All metrics in the Prometheus text format. */
-    render: async (): Promise<string> => {
+    beforeRender: (update) => void updates.push(update),
+    render: async () => {
       await Promise.allSettled(updates.map(async (update) => update()))
       return registry.metrics()
     },
-    /** Content-Type of the text that `render` returns. */
     contentType: registry.contentType,
   }
 }

@@ -16,8 +16,6 @@ export interface Warning {
   readonly sinceSeconds: number
 }
 
-export type Warnings = ReturnType<typeof createWarnings>
-
 const outages = {
   store_unavailable: () => 'The session store',
   engine_unavailable: (address: string) => `The engine ${address}`,
@@ -39,16 +37,29 @@ interface Finding extends Omit<Warning, 'sinceSeconds'> {
   readonly logged: { readonly ms: number; readonly times: number }
 }
 
-/**
- * Findings that an operator has to settle, and dependencies that are away. They do not affect readiness. `nowMs` is a
- * monotonic clock.
- */
-export const createWarnings = (log: Pick<Logger, 'warn' | 'info'>, nowMs: () => number = () => performance.now()) => {
+/** Findings that an operator has to settle, and dependencies that are away. They do not affect readiness. */
+export interface Warnings {
+  /** Adds a finding, and logs it at most once a minute until it is cleared. The sentence says what to do. */
+  raise(kind: WarningKind, subject: string, sentence: string): void
+  /** Raises that a dependency is away, with the cause in the same sentence. The cause is an error or a text. */
+  raiseOutage(kind: OutageKind, subject: string, cause: unknown): void
+  /** Removes the finding and logs that it is over. False: there was none. */
+  clear(kind: WarningKind, subject: string): boolean
+  /** Removes all findings about something that does not exist any more. */
+  forget(subject: string): void
+  /** All findings that hold, the oldest first. */
+  list(): readonly Warning[]
+}
+
+/** `nowMs` is a monotonic clock. */
+export const createWarnings = (
+  log: Pick<Logger, 'warn' | 'info'>,
+  nowMs: () => number = () => performance.now(),
+): Warnings => {
   const findings = new Map<string, Finding>()
   const keyOf = (kind: WarningKind, subject: string): string => `${kind} ${subject}`
   const secondsSince = (ms: number): number => Math.round((nowMs() - ms) / 1000)
 
-  /** Adds a finding, and logs it at most once a minute until it is cleared. The sentence says what to do. */
   const raise = (kind: WarningKind, subject: string, sentence: string): void => {
     const now = nowMs()
     const text = scrubText(sentence)
@@ -62,11 +73,9 @@ export const createWarnings = (log: Pick<Logger, 'warn' | 'info'>, nowMs: () => 
 
   return {
     raise,
-    /** Raises that a dependency is away, with the cause in the same sentence. The cause is an error or a text. */
-    raiseOutage: (kind: OutageKind, subject: string, cause: unknown): void =>
+    raiseOutage: (kind, subject, cause) =>
       raise(kind, subject, `${outages[kind](subject)} is unavailable: ${sentenceOf(cause)}`),
-    /** Removes the finding and logs that it is over. False: there was none. */
-    clear: (kind: WarningKind, subject: string): boolean => {
+    clear: (kind, subject) => {
       const known = findings.get(keyOf(kind, subject))
       if (known === undefined) return false
       findings.delete(keyOf(kind, subject))
@@ -74,12 +83,10 @@ export const createWarnings = (log: Pick<Logger, 'warn' | 'info'>, nowMs: () => 
       log.info(text, { kind, subject, afterSeconds: secondsSince(known.sinceMs) })
       return true
     },
-    /** Removes all findings about something that does not exist any more. */
-    forget: (subject: string): void => {
+    forget: (subject) => {
       for (const [key, finding] of findings) if (finding.subject === subject) findings.delete(key)
     },
-    /** All findings that hold, the oldest first. */
-    list: (): readonly Warning[] =>
+    list: () =>
       [...findings.values()].map((finding) => {
         const { sinceMs, logged: _, ...shown } = finding
         return { ...shown, sinceSeconds: secondsSince(sinceMs) }

@@ -34,10 +34,22 @@ interface Rank {
   completeSinceMs: number
 }
 
-export type PodFollower = ReturnType<typeof followPod>
+/** The KV events of one pod, as documented in KvEvents. */
+export interface PodFollower {
+  /** Resolves once events are received, or the pod publishes none. @throws if that fails or the signal fires */
+  receive(signal: AbortSignal): Promise<void>
+  /** Whether events are received now, without a break since a time of the clock. */
+  isLive(sinceMs?: number): boolean
+  /** Tokens of the KV blocks that the turn filled or reused, once as many are reported as it waits for. */
+  turnTokens(turn: ReportedTurn, signal: AbortSignal): Promise<Uint32Array | undefined>
+  /** How many of these lie in the pod's own cache now, from the first one on. */
+  residentTokens(turnId: string): number
+  /** Closes all connections. */
+  close(): Promise<void>
+}
 
-/** Follows the KV events of one pod (`host:port`), as documented in KvEvents. Warns while it receives none. */
-export const followPod = (pod: string, options: PodFollowerOptions) => {
+/** Follows the KV events of one pod (`host:port`). Warns while it receives none. */
+export const followPod = (pod: string, options: PodFollowerOptions): PodFollower => {
   const { pods, sources, askEveryMs = 5_000, log, warnings } = options
   const life = new AbortController()
   const reports = new EventEmitter().setMaxListeners(0)
@@ -126,13 +138,13 @@ export const followPod = (pod: string, options: PodFollowerOptions) => {
     ranks.flatMap(({ chains }) => chains.tokens(turnId) ?? []).sort((a, b) => b.length - a.length)[0]
 
   return {
-    receive: async (signal: AbortSignal): Promise<void> => {
+    receive: async (signal) => {
       const ended = AbortSignal.any([signal, life.signal])
       await follow(await sources(pod, ended))
       while (ranks.length > 0 && !isLive()) await once(reports, 'connection', { signal: ended })
     },
     isLive,
-    turnTokens: async ({ turnId, minTokens }: ReportedTurn, signal: AbortSignal): Promise<Uint32Array | undefined> => {
+    turnTokens: async ({ turnId, minTokens }, signal) => {
       const ended = AbortSignal.any([signal, life.signal])
       for (;;) {
         const tokens = longestOf(turnId)
@@ -141,9 +153,9 @@ export const followPod = (pod: string, options: PodFollowerOptions) => {
         await once(reports, `turn ${turnId}`, { signal: ended }).catch(() => undefined)
       }
     },
-    residentTokens: (turnId: string): number =>
+    residentTokens: (turnId) =>
       ranks.length === 0 ? 0 : Math.min(...ranks.map(({ chains }) => chains.residentTokens(turnId))),
-    close: async (): Promise<void> => {
+    close: async () => {
       life.abort()
       await following
     },

@@ -1,8 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type { BlockHash, BlocksReported, KvEvent } from './decode-events.ts'
 
-export type TurnChains = ReturnType<typeof createTurnChains>
-
 interface Chain {
   readonly hashes: readonly BlockHash[]
   readonly tokens: Uint32Array
@@ -14,11 +12,22 @@ const bytesPerToken = Uint32Array.BYTES_PER_ELEMENT
 const bytesPerHash = 128
 const bytesPerChain = 1_024
 
-/**
- * The chains of blocks that turns filled or reused in one engine, and which of these blocks the engine still holds.
- * @param maxBytes Half is for chains (the least recently used go first), half for the blocks that the engine holds.
- */
-export const createTurnChains = (maxBytes: number) => {
+/** The chains of blocks that turns filled or reused in one engine, and which of these blocks the engine still holds. */
+export interface TurnChains {
+  /** Takes in an event of the engine. */
+  apply(event: KvEvent): void
+  /** Tokens of the turn's longest reported chain. They stay when the engine drops its blocks. */
+  tokens(turnId: string): Uint32Array | undefined
+  /** Leading tokens of that chain that the engine holds. 0 where it is unknown. */
+  residentTokens(turnId: string): number
+  /** Events were missed: what the engine holds is unknown until it is reported again. The chains stay. */
+  forgetResident(): void
+  /** Estimate of the memory in use, never above the limit. */
+  readonly bytes: number
+}
+
+/** @param maxBytes Half is for chains (the least recently used go first), half for the blocks that the engine holds. */
+export const createTurnChains = (maxBytes: number): TurnChains => {
   const chains = new LRUCache<string, Chain>({
     maxSize: Math.floor(maxBytes / 2),
     sizeCalculation: ({ hashes, tokens }) =>
@@ -54,7 +63,7 @@ export const createTurnChains = (maxBytes: number) => {
   }
 
   return {
-    apply: (event: KvEvent): void => {
+    apply: (event) => {
       switch (event.kind) {
         case 'reported':
           extend(event)
@@ -66,18 +75,14 @@ export const createTurnChains = (maxBytes: number) => {
           resident.clear()
       }
     },
-    /** Tokens of the turn's longest reported chain. They stay when the engine drops its blocks. */
-    tokens: (turnId: string): Uint32Array | undefined => chains.get(turnId)?.tokens,
-    /** Leading tokens of that chain that the engine holds. 0 where it is unknown. */
-    residentTokens: (turnId: string): number => {
+    tokens: (turnId) => chains.get(turnId)?.tokens,
+    residentTokens: (turnId) => {
       const chain = chains.get(turnId)
       if (chain === undefined) return 0
       const missing = chain.hashes.findIndex((hash) => !resident.has(hash))
       return (missing === -1 ? chain.hashes.length : missing) * chain.blockTokens
     },
-    /** Events were missed: what the engine holds is unknown until it is reported again. The chains stay. */
-    forgetResident: (): void => resident.clear(),
-    /** Estimate of the memory in use, never above the limit. */
+    forgetResident: () => resident.clear(),
     get bytes(): number {
       return chains.calculatedSize + resident.size * bytesPerHash
     },

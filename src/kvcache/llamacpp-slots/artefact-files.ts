@@ -19,14 +19,33 @@ const maxTrusted = 10_000
 const pieceBytes = 256 * 1024
 const filesPerPass = 500
 
-export type ArtefactFiles = ReturnType<typeof createArtefactFiles>
-
 /**
- * Files of stored KV in the folder that all pods and gateways share. With a `store`, artefacts only pass through the
- * folder: a file is handed to the store after a save, and fetched under a name of its own before a load.
+ * Files of stored KV in the folder that all pods and gateways share.
  * @throws from every method when folder or store cannot be read or written, or the signal fires.
  */
-export const createArtefactFiles = (directory: string, store?: ArtefactStore) => {
+export interface ArtefactFiles {
+  /**
+   * Compares the artefact with its size and SHA-256 (hex). An engine must load only what is intact: llama-server dies
+   * of a cut file and does not notice a changed one. Call `close` when no engine reads `file` any more.
+   */
+  open(artefact: Artefact, signal: AbortSignal): Promise<IntactFile | 'missing' | 'damaged'>
+  /** Takes in what an engine wrote. Resolves to its SHA-256 (hex); undefined: not `bytes` long, so not whole. */
+  keep(file: string, written: { readonly bytes: number; readonly signal: AbortSignal }): Promise<string | undefined>
+  /** Deletes one file of the folder, if it is there. */
+  delete(file: string): Promise<void>
+  /** Removes an artefact and its part. Idempotent. */
+  remove(file: string, signal: AbortSignal): Promise<void>
+  /** The next files of the folder with their ages, at most 500; after the last one, or a failure, it begins anew. */
+  next(): Promise<readonly { readonly file: string; readonly ageMs: number }[]>
+  /** Closes the store, if there is one. */
+  close(): Promise<void>
+}
+
+/**
+ * With a `store`, artefacts only pass through the folder: a file is handed to the store after a save, and fetched under
+ * a name of its own before a load.
+ */
+export const createArtefactFiles = (directory: string, store?: ArtefactStore): ArtefactFiles => {
   const digests = new LRUCache<string, string>({ max: maxTrusted, ttl: trustMs })
   let listing: Dir | undefined
   const close = async (): Promise<void> => {
@@ -90,22 +109,14 @@ export const createArtefactFiles = (directory: string, store?: ArtefactStore) =>
   }
 
   return {
-    /**
-     * Compares the artefact with its size and SHA-256 (hex). An engine must load only what is intact: llama-server dies
-     * of a cut file and does not notice a changed one. Call `close` when no engine reads `file` any more.
-     */
-    open: async (artefact: Artefact, signal: AbortSignal): Promise<IntactFile | 'missing' | 'damaged'> => {
+    open: async (artefact, signal) => {
       const { file, content } = artefact
       if (content === undefined) return 'missing'
       if (store !== undefined) return fetch(store, artefact, signal)
       const found = await check(file, content, signal)
       return found === 'intact' ? { file, close: async () => {} } : found
     },
-    /** Takes in what an engine wrote. Resolves to its SHA-256 (hex); undefined: not `bytes` long, so not whole. */
-    keep: async (
-      file: string,
-      { bytes, signal }: { readonly bytes: number; readonly signal: AbortSignal },
-    ): Promise<string | undefined> => {
+    keep: async (file, { bytes, signal }) => {
       const part = partOf(file)
       const found = await measure(part)
       if (found?.bytes !== bytes) return undefined
@@ -123,14 +134,11 @@ export const createArtefactFiles = (directory: string, store?: ArtefactStore) =>
       }
       return digest
     },
-    /** Deletes one file of the folder, if it is there. */
     delete: remove,
-    /** Removes an artefact and its part. Idempotent. */
-    remove: async (file: string, signal: AbortSignal): Promise<void> => {
+    remove: async (file, signal) => {
       await store?.remove(file, { signal })
       await Promise.all([file, partOf(file)].map(remove))
     },
-    /** The next files of the folder with their ages, at most 500; after the last one, or a failure, it begins anew. */
     next: async () => {
       const found: { readonly file: string; readonly ageMs: number }[] = []
       listing ??= await opendir(directory)

@@ -3,8 +3,6 @@ import { basename } from 'node:path'
 import * as z from 'zod'
 import { type SlotClient, type SlotSnapshot, slotsAnswer } from '../slots/slot-client.ts'
 
-export type Engines = ReturnType<typeof createEngines>
-
 /** All slots of a pod, and the fingerprint of its engine: equal for engines that can load each other's KV. */
 export interface EngineView {
   readonly slots: readonly SlotSnapshot[]
@@ -65,12 +63,24 @@ interface KnownEngine {
 }
 
 /** Asks engines for their slots, and at each start of one who it is. */
+export interface Engines {
+  /**
+   * The engine of a pod now. `isClaimed`: a sealed claim names the pod, which may have left the list since, and still
+   * serves its last turns.
+   * @throws when the pod is neither configured nor claimed, or does not answer as an engine does
+   */
+  look(pod: string, signal: AbortSignal, how?: { readonly isClaimed?: boolean }): Promise<EngineView>
+  /** The pod became ready: another engine may have taken its address. */
+  forget(pod: string): void
+}
+
+/** `pods` are those that may be asked. */
 export const createEngines = (
   client: Pick<SlotClient, 'ask'>,
   pods: () => readonly string[],
   /** What the operator calls their weights: engines do not tell. Default: not named. */
   modelVersion?: string,
-) => {
+): Engines => {
   const known = new Map<string, KnownEngine>()
   const renewing = new Set<string>()
 
@@ -115,19 +125,13 @@ export const createEngines = (
   }
 
   return {
-    /**
-     * The engine of a pod now.
-     * `isClaimed`: a sealed claim names the pod, which may have left the list since, and still serves its last turns.
-     * @throws when the pod is neither configured nor claimed, or does not answer as an engine does
-     */
-    look: (pod: string, signal: AbortSignal, how: { readonly isClaimed?: boolean } = {}) =>
+    look: (pod, signal, how = {}) =>
       look(pod, signal, how).catch((error: unknown) => {
         // One that is late is busy, as far as anybody knows.
         if (!isLate(error)) known.delete(pod)
         throw error
       }),
-    /** The pod became ready: another engine may have taken its address. */
-    forget: (pod: string) => void known.delete(pod),
+    forget: (pod) => void known.delete(pod),
   }
 }
 

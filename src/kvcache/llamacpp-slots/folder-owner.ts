@@ -12,16 +12,23 @@ const renewalMs = 2_000
 
 const markerSchema = z.object({ store: z.string(), staleAfterMs: z.number().min(0) })
 
-export type FolderOwner = ReturnType<typeof createFolderOwner>
-
 /**
  * Which session store the folder of stored KV belongs to: the sweep of another one would take its files for orphans. A
  * file in the folder names the store, and is touched every 2 s while a gateway of the store runs.
  */
+export interface FolderOwner {
+  /** Takes the folder if nobody has it, and says whether it is ours. The last answer counts, if there is one. */
+  isOurs(): Promise<boolean>
+  /** The same, read anew: a process that stood still longer than its store allows may have lost the folder. */
+  isStillOurs(): Promise<boolean>
+  /** Gives the folder back, if it goes with this process. */
+  close(): Promise<void>
+}
+
 export const createFolderOwner = (
   directory: string,
   { identity, warnings }: Pick<ConnectorParts, 'identity' | 'warnings'>,
-) => {
+): FolderOwner => {
   const path = join(directory, markerFile)
   let looked: Promise<boolean> | undefined
   /** Under which name it is ours. A store that lost its data may have another one. */
@@ -76,12 +83,9 @@ export const createFolderOwner = (
   const timer = setInterval(() => void renew().catch(() => {}), renewalMs).unref()
 
   return {
-    /** Takes the folder if nobody has it, and says whether it is ours. The last answer counts, if there is one. */
-    isOurs: (): Promise<boolean> => looked ?? renew(),
-    /** The same, read anew: a process that stood still longer than its store allows may have lost the folder. */
+    isOurs: () => looked ?? renew(),
     isStillOurs: renew,
-    /** Gives the folder back, if it goes with this process. */
-    close: async (): Promise<void> => {
+    close: async () => {
       clearInterval(timer)
       // Data that ends with the process has no use for its KV.
       if (identity.staleAfterMs < 60_000 && (await looked?.catch(() => false)) === true) await rm(path, { force: true })

@@ -5,16 +5,21 @@ import type { SlotLedger, SlotTurn } from '../slots/slot-ledger.ts'
 export const leaseMs = 6_000
 const renewalMs = 2_000
 
-export type OpenClaims = ReturnType<typeof createOpenClaims>
+/** The slots that turns of this process hold. One call to the ledger renews all their leases every 2 s. */
+export interface OpenClaims {
+  /** A turn holds a slot from now on. */
+  add(turn: SlotTurn): void
+  /** The lease is not renewed any more, and ends within 6 s. */
+  drop(turnId: string): void
+  /** No lease is renewed any more. */
+  close(): void
+}
 
-/**
- * The slots that turns of this process hold. One call to the ledger renews all their leases every 2 s. A turn whose end
- * is never reported is given up after `maxTurnMs`.
- */
+/** A turn whose end is never reported is given up after `maxTurnMs`. */
 export const createOpenClaims = (
   ledger: Pick<SlotLedger, 'renew'>,
   { maxTurnMs, log }: { readonly maxTurnMs: number; readonly log: KvLog },
-) => {
+): OpenClaims => {
   const open = new Map<string, SlotTurn & { readonly sinceMs: number }>()
   const renew = async (): Promise<void> => {
     const oldestMs = performance.now() - maxTurnMs
@@ -30,9 +35,8 @@ export const createOpenClaims = (
   }
   const timer = setInterval(() => void (open.size > 0 && renew()), renewalMs).unref()
   return {
-    add: ({ pod, slot, turnId }: SlotTurn) => void open.set(turnId, { pod, slot, turnId, sinceMs: performance.now() }),
-    /** The lease is not renewed any more, and ends within 6 s. */
-    drop: (turnId: string) => void open.delete(turnId),
-    close: (): void => clearInterval(timer),
+    add: ({ pod, slot, turnId }) => void open.set(turnId, { pod, slot, turnId, sinceMs: performance.now() }),
+    drop: (turnId) => void open.delete(turnId),
+    close: () => clearInterval(timer),
   }
 }

@@ -18,8 +18,6 @@ export interface EngineFacts {
   readonly hasEvents: boolean
 }
 
-export type EngineFactsSource = ReturnType<typeof createEngineFacts>
-
 const modelsSchema = z.object({
   data: z.array(z.object({ id: z.string(), root: z.string().nullish(), parent: z.string().nullish() })).max(10_000),
 })
@@ -29,7 +27,15 @@ const versionSchema = z.object({ version: z.string() })
 const layoutLabels = ['block_size', 'cache_dtype'] as const
 const defaultBlockTokens = 16
 
-/** Asks engines what they are. An engine replaced within `ageMs` is taken for the former one until its pod is ready. */
+/** Asks engines what they are, and remembers it. */
+export interface EngineFactsSource {
+  /** Forgets the engine and asks anew, for a pod that became ready may run another. @throws if it does not answer */
+  renew(pod: string, signal: AbortSignal): Promise<unknown>
+  /** @throws when the engine does not answer, or does not serve the model */
+  of(pod: string, model: string, signal: AbortSignal): Promise<EngineFacts>
+}
+
+/** An engine replaced within `ageMs` is taken for the former one until its pod is ready. */
 export const createEngineFacts = (
   http: EngineHttp,
   callTimeoutMs: number,
@@ -41,7 +47,7 @@ export const createEngineFacts = (
     /** What the operator calls the weights: engines do not tell. Default: not named. */
     readonly modelVersion?: string | undefined
   } = {},
-) => {
+): EngineFactsSource => {
   const sources = createEventSources(http, callTimeoutMs)
   const describe = async (pod: string) => {
     const signal = AbortSignal.timeout(callTimeoutMs)
@@ -77,13 +83,11 @@ export const createEngineFacts = (
   }
 
   return {
-    /** Forgets the engine and asks anew, for a pod that became ready may run another. @throws if it does not answer */
-    renew: (pod: string, signal: AbortSignal): Promise<unknown> => {
+    renew: (pod, signal) => {
       engines.delete(pod)
       return look(pod, signal)
     },
-    /** @throws when the engine does not answer, or does not serve the model */
-    of: async (pod: string, model: string, signal: AbortSignal): Promise<EngineFacts> => {
+    of: async (pod, model, signal) => {
       // No turn waits for what only a new engine process changes: an old answer counts until there is a new one.
       let engine = await look(pod, signal, true)
       // Adapters come and go while it runs.

@@ -20,20 +20,25 @@ const remembered = <T>(ageMs: number, ask: (signal: AbortSignal) => Promise<T>) 
   }
 }
 
-export type Instances = ReturnType<typeof createInstances>
-
 /**
- * Which LMCache server serves which engine: the instance that `nameOf` names, else the only one on the pod's address.
+ * Which LMCache server serves which engine.
  * @throws LmcacheFault from every method
  */
+export interface Instances {
+  /** Tokens of one chunk: all instances of a fleet are set alike, so that the first answer counts. */
+  chunkTokens(signal: AbortSignal): Promise<number>
+  /** Undefined: none is known for the pod, or it has not registered with the coordinator. */
+  of(pod: string, signal: AbortSignal): Promise<LmcacheInstance | undefined>
+}
+
+/** A pod's server is the instance that `nameOf` names, else the only one on the pod's address. */
 export const createInstances = (
   client: Pick<LmcacheClient, 'instances' | 'chunkTokens'>,
   nameOf: (pod: string) => string | undefined,
   chunkTokensAgeMs = 60_000,
-) => {
+): Instances => {
   const recent = remembered(maxAgeMs, (signal) => client.instances(signal))
   return {
-    /** Tokens of one chunk: all instances of a fleet are set alike, so that the first answer counts. */
     chunkTokens: remembered(chunkTokensAgeMs, async (signal) => {
       const ask = ({ address }: LmcacheInstance): Promise<number> =>
         withinLimit(answerMs, (limited) => client.chunkTokens(address, limited), signal)
@@ -41,8 +46,7 @@ export const createInstances = (
         throw fault ?? new LmcacheFault('no instance is registered with the coordinator')
       })
     }),
-    /** Undefined: none is known for the pod, or it has not registered with the coordinator. */
-    of: async (pod: string, signal: AbortSignal): Promise<LmcacheInstance | undefined> => {
+    of: async (pod, signal) => {
       const instances = await recent(signal)
       const name = nameOf(pod)
       if (name !== undefined) return instances.find(({ id }) => id === name)

@@ -66,7 +66,23 @@ export const maxAnswerBytes = 32 * 1024 * 1024
  * LMCache's HTTP interfaces (multiprocess server and coordinator, 0.5.6): one coordinator for the fleet, one server per
  * engine. Every call rejects with `LmcacheFault` when it is not answered as it should be.
  */
-export type LmcacheClient = ReturnType<typeof createLmcacheClient>
+export interface LmcacheClient {
+  /** Resolves if the coordinator answers. */
+  healthy(signal: AbortSignal): Promise<unknown>
+  /** The LMCache servers that are registered with the coordinator. */
+  instances(signal: AbortSignal): Promise<readonly LmcacheInstance[]>
+  /** Tokens of one chunk, as the instance at this address is set. */
+  chunkTokens(pod: string, signal: AbortSignal): Promise<number>
+  /** Names and places of whole chunks, from position 0. `modelRoot`: the model's path as the engine was given it. */
+  lookup(
+    prefix: { readonly modelRoot: string; readonly salt: string; readonly tokens: Uint32Array },
+    signal: AbortSignal,
+  ): Promise<{ readonly chunks: number; readonly entries: readonly DirectoryEntry[] }>
+  /** Where these are now. In the order of the keys. */
+  locate(keys: readonly ObjectKey[], signal: AbortSignal): Promise<readonly DirectoryEntry[]>
+  /** Idempotent. Resolves to how many stay because LMCache reads or writes them: with `force` a turn would fail. */
+  deleteObjects(deletion: Deletion, signal: AbortSignal): Promise<number>
+}
 
 export const createLmcacheClient = (options: {
   readonly http: EngineHttp
@@ -74,7 +90,7 @@ export const createLmcacheClient = (options: {
   readonly coordinator: string
   /** Workers that share one model (tensor times pipeline parallel size). */
   readonly worldSize: number
-}) => {
+}): LmcacheClient => {
   const { http, coordinator, worldSize } = options
 
   const ask = async <T>(
@@ -92,8 +108,8 @@ export const createLmcacheClient = (options: {
   }
 
   return {
-    healthy: (signal: AbortSignal) => ask(z.unknown(), { method: 'GET', path: '/healthz', signal }),
-    instances: async (signal: AbortSignal): Promise<readonly LmcacheInstance[]> => {
+    healthy: (signal) => ask(z.unknown(), { method: 'GET', path: '/healthz', signal }),
+    instances: async (signal) => {
       const { instances } = await ask(instancesSchema, { method: 'GET', path: '/instances', signal })
       return instances.map(({ instance_id, ip, http_port }) => ({
         id: instance_id,
@@ -101,22 +117,16 @@ export const createLmcacheClient = (options: {
         address: `${ip.includes(':') ? `[${ip}]` : ip}:${http_port}`,
       }))
     },
-    /** Tokens of one chunk, as the instance at this address is set. */
-    chunkTokens: async (pod: string, signal: AbortSignal): Promise<number> =>
+    chunkTokens: async (pod, signal) =>
       (await ask(statusSchema, { method: 'GET', pod, path: '/status', signal })).chunk_size,
-    /** Names and places of whole chunks, from position 0. `modelRoot`: the model's path as the engine was given it. */
-    lookup: async (
-      { modelRoot, salt, tokens }: { readonly modelRoot: string; readonly salt: string; readonly tokens: Uint32Array },
-      signal: AbortSignal,
-    ) => {
+    lookup: async ({ modelRoot, salt, tokens }, signal) => {
       const body = { token_ids: [...tokens], model_name: modelRoot, world_size: worldSize, cache_salt: salt }
       const { chunks, results } = await ask(lookupSchema, { method: 'POST', path: '/directory/lookup', body, signal })
       if (results.length < chunks || results.length % Math.max(1, chunks) > 0)
         throw new LmcacheFault('POST /directory/lookup answered with chunks of different pieces')
       return { chunks, entries: results }
     },
-    /** Where these are now. In the order of the keys. */
-    locate: async (keys: readonly ObjectKey[], signal: AbortSignal): Promise<readonly DirectoryEntry[]> => {
+    locate: async (keys, signal) => {
       const entries: DirectoryEntry[] = []
       for (const batch of batchesOf(keys, keysPerLookup)) {
         const body = { keys: batch }
@@ -126,8 +136,7 @@ export const createLmcacheClient = (options: {
       }
       return entries
     },
-    /** Idempotent. Resolves to how many stay because LMCache reads or writes them: with `force` a turn would fail. */
-    deleteObjects: async ({ address, keys, tier }: Deletion, signal: AbortSignal): Promise<number> => {
+    deleteObjects: async ({ address, keys, tier }, signal) => {
       let inUse = 0
       for (const batch of batchesOf(keys, keysPerDelete)) {
         const call = { method: 'DELETE', pod: address, path: '/cache/objects', signal } as const

@@ -11,13 +11,19 @@ const failures = 3
 /** Time between two probes, and how long one may take. */
 const probeIntervalMs = 1_000
 
-export type StoreBreaker = ReturnType<typeof createStoreBreaker>
+/** Keeps a KV store that does not answer from costing every turn its deadline. */
+export interface StoreBreaker {
+  /** Whether to ask the store. False after 3 failures in a row until a probe succeeds; calls start one a second. */
+  isClosed(): boolean
+  /** Runs a call and counts how it went. Call it only while the breaker is closed. @throws what the call throws */
+  run<T>(call: () => Promise<T>): Promise<T>
+}
 
-/** Keeps a KV store that does not answer from costing every turn its deadline. `probe` asks it at `address`. */
+/** `probe` asks the store at `address`. */
 export const createStoreBreaker = (
   probe: (signal: AbortSignal) => Promise<unknown>,
   { address, warnings }: { readonly address: string } & Pick<ConnectorParts, 'warnings'>,
-) => {
+): StoreBreaker => {
   const breaker = new ConsecutiveBreaker(failures)
   const policy = circuitBreaker(handleAll, { halfOpenAfter: probeIntervalMs, breaker })
   policy.onBreak((reason) =>
@@ -25,15 +31,13 @@ export const createStoreBreaker = (
   )
   policy.onReset(() => warnings.clear('kv_store_unavailable', address))
   return {
-    /** Whether to ask the store. False after 3 failures in a row until a probe succeeds; calls start one a second. */
-    isClosed: (): boolean => {
+    isClosed: () => {
       if (policy.state === CircuitState.Closed) return true
       // One at a time, and none within the interval. No turn waits for it.
       if (policy.state === CircuitState.Open)
         policy.execute(() => probe(AbortSignal.timeout(probeIntervalMs))).catch(() => {})
       return false
     },
-    /** Runs a call and counts how it went. Call it only while the breaker is closed. @throws what the call throws */
     run: <T>(call: () => Promise<T>): Promise<T> => policy.execute(call),
   }
 }

@@ -65,7 +65,25 @@ const callsPerPod = 4
  * llama-server's `/slots` dialect. Questions reject when the engine does not answer. Actions never reject, and have no
  * signal: an engine carries out an action that it has taken, even when the caller hangs up, once the slot is idle.
  */
-export type SlotClient = ReturnType<typeof createSlotClient>
+export interface SlotClient {
+  /**
+   * Resolves to the engine's JSON. No such path: undefined, where the schema takes it.
+   * @throws if the engine does not answer
+   */
+  ask<T>(
+    question: { readonly pod: string; readonly path: string; readonly body?: unknown },
+    schema: z.ZodType<T>,
+    signal: AbortSignal,
+  ): Promise<T>
+  /** Writes what the slot holds to `file` in the engine's slot folder. */
+  save(slot: SlotAddress, file: string): Promise<ActionEnd<SavedSlot>>
+  /** Replaces what the slot holds by the content of `file`. */
+  restore(slot: SlotAddress, file: string): Promise<ActionEnd<z.output<typeof restoreAnswer>>>
+  /** Empties the slot. */
+  erase(slot: SlotAddress): Promise<ActionEnd<z.output<typeof eraseAnswer>>>
+  /** Closes all connections. */
+  close(): Promise<void>
+}
 
 export const createSlotClient = (options: {
   /** How long a question may keep its caller waiting. */
@@ -74,7 +92,7 @@ export const createSlotClient = (options: {
   readonly lateTimeoutMs: number
   /** Default: plain HTTP without a credential. */
   readonly access?: EngineAccess | undefined
-}) => {
+}): SlotClient => {
   const { callTimeoutMs, lateTimeoutMs, access } = options
   // A late action holds its connection; questions must not queue behind it.
   const queries = createEngineHttp({ callsPerPod, access })
@@ -100,14 +118,11 @@ export const createSlotClient = (options: {
   }
 
   return {
-    /** Resolves to the engine's JSON. No such path: undefined, where the schema takes it. */
     ask,
-    /** Writes what the slot holds to `file` in the engine's slot folder. */
-    save: (slot: SlotAddress, file: string) => act(slot, { name: 'save', file, schema: saveAnswer }),
-    /** Replaces what the slot holds by the content of `file`. */
-    restore: (slot: SlotAddress, file: string) => act(slot, { name: 'restore', file, schema: restoreAnswer }),
-    erase: (slot: SlotAddress) => act(slot, { name: 'erase', schema: eraseAnswer }),
-    close: async (): Promise<void> => {
+    save: (slot, file) => act(slot, { name: 'save', file, schema: saveAnswer }),
+    restore: (slot, file) => act(slot, { name: 'restore', file, schema: restoreAnswer }),
+    erase: (slot) => act(slot, { name: 'erase', schema: eraseAnswer }),
+    close: async () => {
       await Promise.all([queries.close(), actions.close()])
     },
   }

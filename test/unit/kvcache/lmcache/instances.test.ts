@@ -7,7 +7,7 @@ test('the size of chunks is known while no instance answers any more', async () 
     instances: async () => [{ id: 'a', ip: '10.0.0.1', address: '10.0.0.1:8080' }],
     chunkTokens: async () => sizes.pop() ?? Promise.reject(new Error('away')),
   }
-  const { chunkTokens } = createInstances(client, () => undefined, -1)
+  const instances = createInstances(client, () => undefined, -1)
   const { signal } = new AbortController()
-  expect([await chunkTokens(signal), await chunkTokens(signal)]).toEqual([256, 256])
+  expect([await instances.chunkTokens(signal), await instances.chunkTokens(signal)]).toEqual([256, 256])
 })
