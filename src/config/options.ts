@@ -34,7 +34,7 @@ const nodeSchema = z.object({
   maximum: z.number().optional(),
   minLength: z.number().optional(),
   plainEnv: z.string().optional(),
-  secret: z.boolean().optional(),
+  secret: z.enum(['whole', 'credentials']).optional(),
   unit: z.enum(['ms', 's', 'bytes']).optional(),
   defaultText: z.string().optional(),
 })
@@ -55,7 +55,7 @@ export const schemaAt = (path: readonly string[]): Node | undefined =>
 
 /** Whether messages may quote the value: it is neither a secret nor a group that may hold one. */
 export const isQuotable = (node: Node): boolean =>
-  node.type !== 'object' && !isListOfObjects(node) && node.secret !== true
+  node.type !== 'object' && !isListOfObjects(node) && node.secret === undefined
 
 /** Type and limits, for a sentence. */
 export const allowedBy = (node: Node): string => {

@@ -1,21 +1,20 @@
 import type { Config } from './config.ts'
+import { isTree } from './config-tree.ts'
+import { schemaAt } from './options.ts'
 
 const redacted = '[redacted]'
 
-/** The configuration for operators, without secrets: tenant secret, engine keys, credentials of the Redis URL. */
-export const redactConfig = (config: Config): unknown => {
-  const { tenant, sessions, engines, pools } = config
-  return {
-    ...config,
-    tenant: { ...tenant, secret: redacted },
-    engines: redactKey(engines),
-    pools: pools.map(redactKey),
-    sessions: sessions.store === 'redis' ? { ...sessions, redisUrl: redactUrl(sessions.redisUrl) } : sessions,
-  }
-}
+/** The configuration for operators, without what the schema marks as `secret`. */
+export const redactConfig = (config: Config): unknown => redactAt([], config)
 
-const redactKey = <T extends { readonly apiKey?: string | undefined }>(options: T): T =>
-  options.apiKey === undefined ? options : { ...options, apiKey: redacted }
+const redactAt = (path: readonly string[], value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map((item, index) => redactAt([...path, `${index}`], item))
+  if (isTree(value))
+    return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, redactAt([...path, name], member)]))
+  const secret = value === undefined ? undefined : schemaAt(path)?.secret
+  if (secret === undefined) return value
+  return secret === 'credentials' ? redactUrl(String(value)) : redacted
+}
 
 /** Keeps protocol, host and path. Credentials stand before the host or in the query. */
 const redactUrl = (url: string): string => {

@@ -20,7 +20,8 @@ import { dns, engines, kubernetes, models, pods, pools } from './pool-schema.ts'
 
 /*
  * Metadata of an option: `plainEnv`, a second variable for it; `defaultText`, the default in words where it depends on
- * other options; `unit`, what its number counts; `secret`: not quoted in messages. redact.ts redacts secrets.
+ * other options; `unit`, what its number counts; `secret`: neither quoted in messages nor shown, `whole` or, of a URL, its
+ * `credentials`.
  */
 
 const tls = z.strictObject({

@@ -81,7 +81,7 @@ export const redisUrl = z
     isRedisUrl,
     'must be redis:// or rediss://user:password@host:port/database, with special characters of the password percent-encoded',
   )
-  .meta({ secret: true })
+  .meta({ secret: 'credentials' })
 
 /** White space around a secret, or instead of one, does not make it longer. */
 export const tenantSecret = z
@@ -92,13 +92,13 @@ export const tenantSecret = z
     (text) => text.length < 32 || text.trim().length >= 32,
     'must have 32 characters without surrounding white space',
   )
-  .meta({ secret: true })
+  .meta({ secret: 'whole' })
 
 /** A credential as it is sent in a header: no white space. */
 export const apiKey = z
   .string()
   .regex(/^[\x21-\x7e]{1,4096}$/, 'must be printable ASCII characters without spaces')
-  .meta({ secret: true })
+  .meta({ secret: 'whole' })
 
 /** A group of options, each with its default. */
 export const group = <Shape extends z.core.$ZodLooseShape>(shape: Shape) => {
