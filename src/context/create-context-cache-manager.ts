@@ -157,8 +157,7 @@ export const createContextCacheManager = (given: ContextParts, settings: Context
         events.requestDecided(target.route, outcomeLabelOf(decision))
         if (decision.kind !== 'forward') return decision
         if (decision.ticket === undefined) return { ...decision, ticket: undefined }
-        const cacheStatus = decision.responseHeaders['x-context-cache']
-        const ticket = { ...decision.ticket, ...traceOf(request), cacheStatus }
+        const ticket = { ...decision.ticket, ...traceOf(request) }
         turns.started(ticket)
         return { ...decision, ticket: tickets.encode(ticket) }
       }

@@ -13,7 +13,7 @@ import { type Route, routeTurn } from './route-turn.ts'
 import { newSessionId, type SessionIdCipher, sessionKeyOf } from './session-id.ts'
 import type { TurnParts } from './session-turn.ts'
 import type { Tenants } from './tenant.ts'
-import { abandonTurn, startPlainTurn, startSessionTurn } from './turn.ts'
+import { abandonTurn, startPlainTurn, startSessionTurn, withStatus } from './turn.ts'
 import type { TurnTicket } from './turn-ticket.ts'
 
 export interface CreateSettings extends TtlBounds, JsonLimits {
@@ -46,7 +46,7 @@ export const createCreateSession = (
     if (api === undefined) throw new GatewayError('session_store_unavailable', { cause: written.error })
     parts.events.lookedUp('store_unavailable')
     const forward = await startPlainTurn(parts, { turnId, route, tenant }, scope)
-    return { ...forward, responseHeaders: { 'x-context-cache': noneStatus('store_unavailable') } }
+    return withStatus(forward, noneStatus('store_unavailable'))
   }
 
   const write = async (
@@ -82,11 +82,10 @@ export const createCreateSession = (
       if (isNew) parts.events.sessionCreated(record.key)
       const cacheStatus = isNew ? missStatus('new_session') : presenceStatus(presence, record.kvStatus)
       return {
-        ...forward,
+        ...withStatus(forward, cacheStatus, sessionHeaders(id, record)),
         // `/v1/context` is not a path of the engine.
         path: api === undefined ? inferencePaths[form] : undefined,
         requestHeaders: { ...forward.requestHeaders, 'x-session-id': id },
-        responseHeaders: sessionHeaders(id, record, cacheStatus),
       }
     } catch (error) {
       await abandonTurn(parts, { key: record.key, turnId })

@@ -1,17 +1,21 @@
 import type { KvPresence } from '../kvcache/kv-connector.ts'
 import { kvEvictedStatus, kvStaleStatus } from '../sessions/limits.ts'
 
-/** Response headers of a session's turn. `cacheStatus` is the value of `x-context-cache`. */
+/** Response headers that name a session. */
 export const sessionHeaders = (
   id: string,
   session: { readonly expiresAtMs: number; readonly ttlSeconds: number },
-  cacheStatus: string,
 ): Readonly<Record<string, string>> => ({
   'x-session-id': id,
   'x-session-ttl': String(session.ttlSeconds),
   'x-session-expires-at': new Date(session.expiresAtMs).toISOString(),
-  'x-context-cache': cacheStatus,
 })
+
+/** The response headers with `x-context-cache`. */
+export const withCacheStatus = (
+  headers: Readonly<Record<string, string>>,
+  cacheStatus: string,
+): Readonly<Record<string, string>> => ({ ...headers, 'x-context-cache': cacheStatus })
 
 /** Reasons of `miss`: why a turn starts without its session's KV. */
 export const missReasons = [

@@ -5,6 +5,7 @@ import type { ForwardDecision, RequestScope } from './context-cache-manager.ts'
 import { reportFault } from './context-events.ts'
 import type { Pool } from './pools.ts'
 import { loadBudgetMs, prepareKv } from './prepare-kv.ts'
+import { withCacheStatus } from './response-headers.ts'
 import type { Route } from './route-turn.ts'
 import type { SessionTurn, TurnParts } from './session-turn.ts'
 import { defaultPool, type TurnTicket } from './turn-ticket.ts'
@@ -93,6 +94,17 @@ const forwardTo = (route: Route, fields: EngineFields, ticket: TurnTicket): Forw
   expectModel: undefined,
   responseHeaders: {},
   ticket,
+})
+
+/** The decision with a turn's cache status: in a header for the client, in the ticket for the log and metrics. */
+export const withStatus = (
+  forward: ForwardDecision<TurnTicket>,
+  cacheStatus: string,
+  headers: Readonly<Record<string, string>> = {},
+): ForwardDecision<TurnTicket> => ({
+  ...forward,
+  responseHeaders: withCacheStatus(headers, cacheStatus),
+  ticket: forward.ticket && { ...forward.ticket, cacheStatus },
 })
 
 /** Names the cluster of a pool other than the default one. It means nothing unless Envoy has one for each pool. */

@@ -8,12 +8,19 @@ import type { ActiveTurns } from './end-turn.ts'
 import { checkSpliceable, namedModel, parseTtlHeader, type TtlBounds, turnIdFor } from './request-headers.ts'
 import { traceOf } from './request-trace.ts'
 import { type CacheHit, cachedResponse } from './response-cache-handler.ts'
-import { type MissReason, missStatus, noneStatus, presenceStatus, sessionHeaders } from './response-headers.ts'
+import {
+  type MissReason,
+  missStatus,
+  noneStatus,
+  presenceStatus,
+  sessionHeaders,
+  withCacheStatus,
+} from './response-headers.ts'
 import { routeTurn } from './route-turn.ts'
 import { sessionKeyOf } from './session-id.ts'
 import type { TurnParts } from './session-turn.ts'
 import type { Tenants } from './tenant.ts'
-import { abandonTurn, startPlainTurn, startSessionTurn } from './turn.ts'
+import { abandonTurn, startPlainTurn, startSessionTurn, withStatus } from './turn.ts'
 import type { TurnTicket } from './turn-ticket.ts'
 
 export interface UseSettings extends TtlBounds {
@@ -40,13 +47,13 @@ export const createUseSession = (
     reason: MissReason,
     headers: Readonly<Record<string, string>> = {},
   ): Promise<Decision<TurnTicket>> => {
-    const responseHeaders = { ...headers, 'x-context-cache': missStatus(reason) }
-    if (turn.cached !== undefined) return cachedResponse(turn.cached, responseHeaders)
+    const cacheStatus = missStatus(reason)
+    if (turn.cached !== undefined) return cachedResponse(turn.cached, withCacheStatus(headers, cacheStatus))
     // The id may be that of another tenant's session: what is known of it decides nothing, and nothing is added to it.
     // While the store is away nobody knows, and a session's turns stay on its pod.
     const key = reason === 'store_unavailable' ? turn.key : hash('sha256', `${turn.tenant} ${turn.key}`, 'base64url')
     const route = routeTurn(parts, turn.request, { key, model: namedModel(turn.request, turn.body) })
-    return { ...(await startPlainTurn(parts, { ...turn, route }, turn.scope)), responseHeaders }
+    return withStatus(await startPlainTurn(parts, { ...turn, route }, turn.scope), cacheStatus, headers)
   }
 
   const rejectUnknown = (code: 'session_not_found' | 'session_deleted' | 'session_expired'): void => {
@@ -62,14 +69,14 @@ export const createUseSession = (
     const expiry: TurnExpiry =
       turn.ttlSeconds === undefined ? unchanged : { kind: 'set', ttlSeconds, expiresAtMs: restartedMs }
     const expiresAtMs = (expiry.kind === 'keep' ? record?.expiresAtMs : undefined) ?? restartedMs
-    const headers = (cacheStatus: string) => sessionHeaders(id, { expiresAtMs, ttlSeconds }, cacheStatus)
+    const headers = sessionHeaders(id, { expiresAtMs, ttlSeconds })
     if (cached?.model === model && record?.pod !== undefined) {
       const cacheStatus = noneStatus('response_cached')
       const pool = parts.pools.forModel(model).name
       const session = { key, tenant, model, expiry }
       const ticket = { turnId, pool, pod: record.pod, cacheStatus, ...traceOf(request), session }
       await parts.turns.completeCached(ticket, cached.response.usage)
-      return cachedResponse(cached, headers(cacheStatus))
+      return cachedResponse(cached, withCacheStatus(headers, cacheStatus))
     }
     if (record === undefined) parts.pools.forget(key)
     const session = record ?? { key, model }
@@ -78,7 +85,7 @@ export const createUseSession = (
     const { presence, forward } = await startSessionTurn(parts, routed, turn.scope)
     const cacheStatus =
       begun.kind === 'active' ? presenceStatus(presence, begun.record.kvStatus) : missStatus(endedReason(begun.cause))
-    return { ...forward, expectModel: model, responseHeaders: headers(cacheStatus) }
+    return { ...withStatus(forward, cacheStatus, headers), expectModel: model }
   }
 
   return async (
