@@ -39,6 +39,8 @@ interface EndingTurn {
   readonly ticket: SessionTurnTicket
   /** Undefined if the configuration has none of the name any more: then the turn's claim ends with its lease. */
   readonly pool: Pool | undefined
+  /** The pod that served it. */
+  readonly pod: string
   /** What is known of the end so far. */
   readonly seen: { outcome?: TurnOutcome; offload?: Pick<EndedTurnFacts, 'offload' | 'offloadMs'> }
 }
@@ -138,7 +140,7 @@ export const createActiveTurns = (parts: EndTurnParts, settings: EndTurnSettings
         reportFault(parts.events, 'complete', error)
         return { kind: 'completed' as const }
       })
-      const facts = factsOf(ticket, { status: 200 }, parts.pools.named(ticket.pool))
+      const facts = factsOf({ ticket, pool: parts.pools.named(ticket.pool), pod: ticket.pod }, { status: 200 })
       parts.events.turnEnded((await completed).kind, usage, facts)
     },
     drain: async () => {
@@ -178,20 +180,20 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings, stopping:
     return store.complete({ key, tenant, turnId: ticket.turnId, pod, usage: tokens, expiry })
   }
 
-  const endCompleted = async ({ ticket, pool, seen }: EndingTurn, turn: TurnEnd): Promise<void> => {
-    judgeHit(parts, { ticket, pool }, turn)
-    const { servedBy, usage } = turn
-    const pod = servedBy ?? ticket.pod
+  const endCompleted = async (ending: EndingTurn, turn: TurnEnd): Promise<void> => {
+    judgeHit(parts, ending, turn)
+    const { ticket, pool, pod, seen } = ending
+    const { usage } = turn
     const { key, claim } = ticket.session
     seen.outcome = 'completed'
     const completed = endRetry.execute(() => complete(ticket, pod, usage), stopping)
     const outcome = await completed.catch(async (error: unknown) => {
-      await releaseClaim({ ticket, pool }, pod)
+      await releaseClaim(ending)
       throw error
     })
     seen.outcome = outcome.kind
     if (outcome.kind === 'gone') {
-      await releaseClaim({ ticket, pool }, pod)
+      await releaseClaim(ending)
       parts.triggerSweep()
       return
     }
@@ -199,7 +201,7 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings, stopping:
     if (pool === undefined || claim === undefined) return
     if (pod !== ticket.pod && pool.pods.pods().every(({ address }) => address !== pod)) {
       // The engine key goes to pods alone, whatever address is reported.
-      await releaseClaim({ ticket, pool }, ticket.pod)
+      await releaseClaim({ ...ending, pod: ticket.pod })
       return
     }
     const startedMs = performance.now()
@@ -212,16 +214,17 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings, stopping:
     await storeRetry.execute(() => recordOffload(outcome, offloaded))
   }
 
-  const endFailed = async ({ ticket, pool, seen }: EndingTurn, turn: TurnEnd): Promise<void> => {
+  const endFailed = async (ending: EndingTurn, turn: TurnEnd): Promise<void> => {
+    const { ticket, seen } = ending
     seen.outcome = failureOf(turn)
     // The pod first: the store may be unavailable for longer.
-    await releaseClaim({ ticket, pool }, turn.servedBy ?? ticket.pod)
+    await releaseClaim(ending)
     await endRetry.execute(() => store.abandon({ key: ticket.session.key, turnId: ticket.turnId }), stopping)
     parts.triggerSweep()
   }
 
-  /** A turn's claim never outlives the turn. `pod` is the one that served it. */
-  const releaseClaim = async ({ ticket, pool }: Pick<EndingTurn, 'ticket' | 'pool'>, pod: string): Promise<void> => {
+  /** A turn's claim never outlives the turn. */
+  const releaseClaim = async ({ ticket, pool, pod }: EndingTurn): Promise<void> => {
     const { claim } = ticket.session
     if (pool === undefined || claim === undefined) return
     const kvTurn = kvTurnOf(ticket, pod)
@@ -271,36 +274,39 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings, stopping:
 
   /** Never rejects. */
   const end = async (ticket: TurnTicket, turn: TurnEnd): Promise<void> => {
-    const { turnId, pod, session } = ticket
+    const { turnId, session } = ticket
     const pool = pools.named(ticket.pool)
-    pool?.pods.turnEnded(pod, turnId)
+    const pod = turn.servedBy ?? ticket.pod
+    pool?.pods.turnEnded(ticket.pod, turnId)
     parts.admission.release('prefill', turnId)
-    if (pool !== undefined) reportPods(pool, ticket, turn)
+    if (podFailed(turn)) pool?.pods.markUnhealthy(pod)
     const isGood = turn.complete && isSuccess(turn.status)
     const model = session?.model ?? ticket.model
-    if (model !== undefined) pool?.predictor.ended({ turnId, pod, model }, predictionEndOf(turn))
+    if (model !== undefined) pool?.predictor.ended({ turnId, pod: ticket.pod, model }, predictionEndOf(turn))
     const seen: EndingTurn['seen'] = {}
     if (session === undefined) seen.outcome = isGood ? 'completed' : failureOf(turn)
     else {
       try {
-        await (isGood ? endCompleted : endFailed)({ ticket: { ...ticket, session }, pool, seen }, turn)
+        await (isGood ? endCompleted : endFailed)({ ticket: { ...ticket, session }, pool, pod, seen }, turn)
       } catch (error) {
         // The turn's lease expires, and the reaper removes what the turn left.
         reportFault(events, 'end_turn', error)
       }
     }
     if (seen.outcome !== undefined)
-      events.turnEnded(seen.outcome, turn.usage, { ...factsOf(ticket, turn, pool), ...seen.offload })
+      events.turnEnded(seen.outcome, turn.usage, { ...factsOf({ ticket, pool, pod }, turn), ...seen.offload })
   }
 
   return { complete, end }
 }
 
-const factsOf = (ticket: TurnTicket, turn: Partial<TurnEnd>, pool: Pool | undefined): EndedTurnFacts => {
+const factsOf = (
+  { ticket, pool, pod }: Pick<EndingTurn, 'pool' | 'pod'> & { readonly ticket: TurnTicket },
+  turn: Pick<TurnEnd, 'status'> & Partial<TurnEnd>,
+): EndedTurnFacts => {
   const { session, cacheStatus, preparedMs, waitedMs, traceId, requestId } = ticket
-  const { status = 0, ttfbMs, isStream } = turn
+  const { status, ttfbMs, isStream } = turn
   const model = listedModel(pool, session?.model ?? ticket.model)
-  const pod = turn.servedBy ?? ticket.pod
   const others = { preparedMs, waitedMs, ttfbMs, isStream, traceId, requestId }
   return { pool: ticket.pool, pod, session: session?.key, model, status, cacheStatus, ...others }
 }
@@ -308,7 +314,7 @@ const factsOf = (ticket: TurnTicket, turn: Partial<TurnEnd>, pool: Pool | undefi
 /** Compares what the turn was promised with what its engine reused. A retry at another pod was promised nothing. */
 const judgeHit = (
   { hitCheck }: Pick<EndTurnParts, 'hitCheck'>,
-  { ticket, pool }: Pick<EndingTurn, 'ticket' | 'pool'>,
+  { ticket, pool }: EndingTurn,
   { servedBy, usage }: TurnEnd,
 ): void => {
   const { pod, session } = ticket
@@ -334,9 +340,7 @@ const kvTurnOf = ({ turnId, session }: SessionTurnTicket, pod: string): KvTurn =
 }
 
 /** The pod of the last try failed. One that failed before may have recovered while another one answered. */
-const reportPods = ({ pods }: Pool, { pod }: TurnTicket, turn: TurnEnd): void => {
-  if (turn.upstreamFailed && !turn.clientDisconnected) pods.markUnhealthy(turn.servedBy ?? pod)
-}
+const podFailed = ({ upstreamFailed, clientDisconnected }: TurnEnd): boolean => upstreamFailed && !clientDisconnected
 
 /** The first byte of an answer that is no stream comes with its last token: nothing is learnt from it. */
 const predictionEndOf = ({ status, usage, ttfbMs, clientDisconnected, isStream }: TurnEnd): PredictionEnd => ({
