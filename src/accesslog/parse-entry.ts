@@ -11,25 +11,35 @@ export type ParsedEntry =
   | { readonly kind: 'other' }
   | { readonly kind: 'malformed'; readonly reason: string }
 
-/** Fields of an entry, in the order of `access_log` in envoy.yaml; the ticket is the last. */
-const fieldCount = 10
-
-const otherVersion = (count: number): string =>
-  `${count} fields instead of ${fieldCount}: access_log of Envoy is not the one of this version's envoy.yaml`
+/** Fields of an entry, by their names in `access_log` of envoy.yaml. A later version may write more. */
+const fieldNames = [
+  'key',
+  'status',
+  'flags',
+  'upstream',
+  'sent_us',
+  'answered_us',
+  'stream',
+  'usage',
+  'timings',
+] as const
 
 /** Occurs in no JSON text. The ticket may contain one, and comes last. */
 const separator = '\u001f'
+const ticketStart = `${separator}ticket=`
 
 const maxPort = 65_535
 
 /** Parses one entry. Never throws. */
 export const parseEntry = (entry: string): ParsedEntry => {
   if (entry === '') return { kind: 'other' }
-  const parts = entry.split(separator)
-  if (parts.length < fieldCount) return { kind: 'malformed', reason: otherVersion(parts.length) }
-  const ticket = fieldOf(parts.slice(fieldCount - 1).join(separator))
-  const [requestKey, status, flagNames, upstreamAddress, sentUs, answeredUs, stream, usage, timings] =
-    parts.map(fieldOf)
+  const fields = readFields(entry)
+  const missing = [...fieldNames, 'ticket'].filter((name) => !fields.has(name))
+  if (missing.length > 0) return { kind: 'malformed', reason: otherVersion(missing) }
+  const [requestKey, status, flagNames, upstreamAddress, sentUs, answeredUs, stream, usage, timings] = fieldNames.map(
+    (name) => fields.get(name),
+  )
+  const ticket = fields.get('ticket')
   const flags = readFlags(flagNames)
   if (ticket === undefined) {
     return requestKey !== undefined && flags.clientDisconnected
@@ -54,6 +64,17 @@ export const parseEntry = (entry: string): ParsedEntry => {
       ttfbMs: sent === undefined || answered === undefined || answered < sent ? undefined : (answered - sent) / 1000,
     },
   }
+}
+
+const otherVersion = (missing: readonly string[]): string =>
+  `no ${missing.join(', ')}: access_log of Envoy is not the one of this version's envoy.yaml`
+
+/** The values by name: `name=value` between separators, the ticket last. */
+const readFields = (entry: string): ReadonlyMap<string, string | undefined> => {
+  const ticketAt = entry.indexOf(ticketStart)
+  const parts = (ticketAt < 0 ? entry : entry.slice(0, ticketAt)).split(separator)
+  const fields = new Map(parts.map((part) => [part.split('=', 1)[0] ?? '', fieldOf(part.slice(part.indexOf('=') + 1))]))
+  return ticketAt < 0 ? fields : fields.set('ticket', fieldOf(entry.slice(ticketAt + ticketStart.length)))
 }
 
 /** Envoy writes a dash for a value that is missing. */

@@ -1,7 +1,21 @@
 import { field, int } from '../extproc/protobuf-bytes.ts'
 
-/** What Envoy can say of a request's end, in the order in which envoy.yaml names it. */
-const parts = [
+/** What Envoy can say of a request's end, with the names of envoy.yaml. */
+const names = {
+  requestKey: 'key',
+  status: 'status',
+  flags: 'flags',
+  upstreamAddress: 'upstream',
+  sentUs: 'sent_us',
+  answeredUs: 'answered_us',
+  stream: 'stream',
+  usage: 'usage',
+  timings: 'timings',
+  ticket: 'ticket',
+} as const
+
+type Part = keyof typeof names
+const parts: readonly Part[] = [
   'requestKey',
   'status',
   'flags',
@@ -12,15 +26,16 @@ const parts = [
   'usage',
   'timings',
   'ticket',
-] as const
+]
 
-export type Said = Partial<Readonly<Record<(typeof parts)[number], string>>>
+export type Said = Partial<Readonly<Record<Part, string>>>
 
 /** What Envoy writes between two parts. */
 export const separator = '\u001f'
 
 /** An entry as Envoy writes it: a dash stands for what it cannot say. */
-export const entryOf = (said: Said): string => parts.map((part) => said[part] ?? '-').join(separator)
+export const entryOf = (said: Said): string =>
+  parts.map((part) => `${names[part]}=${said[part] ?? '-'}`).join(separator)
 
 /** A turn that was answered whole. */
 export const answered: Said = {

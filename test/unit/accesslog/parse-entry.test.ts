@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
-import { parse } from 'yaml'
+import { parse, parseAllDocuments } from 'yaml'
 import { type ParsedEntry, parseEntry } from '../../../src/accesslog/parse-entry.ts'
 import type { EndedTurn } from '../../../src/context/context-cache-manager.ts'
 import { answered, entryOf, type Said, separator } from './log-entries.ts'
@@ -28,9 +28,19 @@ test('a completed turn is read with all its fields', () => {
 const text = readFileSync(new URL('../../../envoy.yaml', import.meta.url), 'utf8')
 const [manager] = parse(text).static_resources.listeners[0].filter_chains[0].filters
 
-test('envoy.yaml writes the parts in the order in which they are read', () => {
-  const [log] = manager.typed_config.access_log
-  expect(log.typed_config.body.string_value).toBe(
+const inEnvoyGateway = (): unknown => {
+  const file = new URL('../../../deploy/envoy-gateway/context-cache.yaml', import.meta.url)
+  const proxy = parseAllDocuments(readFileSync(file, 'utf8'))
+    .map((document) => document.toJS())
+    .find(({ kind }) => kind === 'EnvoyProxy')
+  return proxy.spec.telemetry.accessLog.settings[0].format.text
+}
+
+test.each([
+  ['envoy.yaml', () => manager.typed_config.access_log[0].typed_config.body.string_value],
+  ['the EnvoyProxy of Envoy Gateway', inEnvoyGateway],
+])('%s writes the fields that are read', (_name, written) => {
+  expect(written()).toBe(
     entryOf({
       ticket: '%DYNAMIC_METADATA(ctx:turn)%',
       requestKey: '%REQ(x-context-request-key)%',
@@ -215,6 +225,13 @@ describe('time to the first byte', () => {
 })
 
 test('an entry of another version’s envoy.yaml says so', () => {
-  const reason = "1 fields instead of 10: access_log of Envoy is not the one of this version's envoy.yaml"
-  expect(parseEntry('GET / 200')).toEqual({ kind: 'malformed', reason: reason })
+  const reason = "no usage, timings: access_log of Envoy is not the one of this version's envoy.yaml"
+  const entry = entryOf(answered).replace('usage=', 'used=').replace('timings=', '')
+  expect(parseEntry(entry)).toEqual({ kind: 'malformed', reason })
+})
+
+test('fields that a later version adds, and another order, change nothing', () => {
+  const [first, ...others] = entryOf(answered).split(separator)
+  const ticket = others.pop()
+  expect(parseEntry(['new=1', ...others, first, ticket].join(separator))).toEqual(parseEntry(entryOf(answered)))
 })
