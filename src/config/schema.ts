@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { envoyBodyBytes } from '../options/envoy-body-bytes.ts'
 import {
   bytes,
   decimal,
@@ -145,7 +146,7 @@ const turns = group({
       'How long a turn counts as running if no end is reported. Must exceed the timeout of Envoy’s routes to the engines.',
     ),
   maxBodyBytes: bytes(1_024, 1_073_741_824)
-    .default(16_777_216)
+    .default(envoyBodyBytes)
     .describe('Largest body of a create. Envoy’s limit must not be lower.'),
   maxJsonDepth: integer(1, 1_024).default(64).describe('Deepest nesting of the body of a create.'),
   maxJsonKeys: integer(1, 1_000_000)

@@ -4,6 +4,7 @@ import { type handleBidiStreamingCall, type handleUnaryCall, Server, ServerCrede
 import { type AccessLogHooks, createAccessLog } from '../accesslog/access-log.ts'
 import { within } from '../async/deadline.ts'
 import type { ContextCacheManager } from '../context/context-cache-manager.ts'
+import { envoyBodyBytes } from '../options/envoy-body-bytes.ts'
 import { acceptAnyAuthority } from './any-authority.ts'
 import { createExtProcCodec } from './codec.ts'
 import { type ServedStream, type StreamMethod, type StreamStatus, serveStream } from './grpc-stream.ts'
@@ -56,6 +57,7 @@ interface OpenStream extends ServedStream {
 export const createExtProcServer = (options: ExtProcServerOptions) => {
   const { health, hooks, listen, maxBodyBytes, service } = options
   const server = new Server({
+    // A body above `maxBodyBytes` has to arrive to be answered 413.
     'grpc.max_receive_message_length': Math.max(maxBodyBytes, envoyBodyBytes) + messageOverheadBytes,
     'grpc.max_send_message_length': maxBodyBytes + messageOverheadBytes,
     'grpc.max_concurrent_streams': maxConcurrentStreams,
