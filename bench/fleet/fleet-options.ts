@@ -3,7 +3,6 @@ import { wayNames } from './ways.ts'
 import type { Workload } from './workload.ts'
 
 export const fleetEngineNames = ['embedded', 'llama-server', 'vllm'] as const
-export type FleetEngineName = (typeof fleetEngineNames)[number]
 
 /** What goes wrong at half time. */
 export const stormNames = ['none', 'pod-killed', 'pod-replaced', 'all-cold', 'gateway-killed', 'redis-away'] as const

@@ -74,5 +74,3 @@ export const createGatewayParts = (options: {
     },
   }
 }
-
-export type GatewayParts = ReturnType<typeof createGatewayParts>
