@@ -102,7 +102,7 @@ const hostAndPort = (address: string | undefined): string | undefined => {
 /** Envoy's response flags, by their short names: the client closed or reset its side before the answer had ended. */
 const clientFlags: ReadonlySet<string> = new Set(['DC', 'DR'])
 
-/** The upstream refused, reset or was unavailable. */
+/** The pod refused, reset or was unavailable. */
 const upstreamFlags: ReadonlySet<string> = new Set(['UH', 'UR', 'UF', 'UC', 'UO', 'URX', 'UPE', 'DF'])
 
 /** Envoy ended the answer for reasons of its own, such as a time limit of the route. */

@@ -114,13 +114,13 @@ export interface TurnEnd {
   readonly complete: boolean
   /** The client disconnected before the response had ended. */
   readonly clientDisconnected: boolean
-  /** The upstream refused, or reset. An answer that takes too long says nothing of its pod. */
+  /** The pod refused, or reset. An answer that takes too long says nothing of its pod. */
   readonly upstreamFailed: boolean
   /** `host:port` of the pod that served; undefined if none did. */
   readonly servedBy: string | undefined
   /** From the response's `usage`; undefined when it had none. */
   readonly usage: TokenUsage | undefined
-  /** From the request's last byte to the upstream's first, milliseconds. */
+  /** From the request's last byte to the pod's first, milliseconds. */
   readonly ttfbMs: number | undefined
   /** The response was a stream of events. Default: it was not, or none came. */
   readonly isStream?: boolean
