@@ -6,6 +6,7 @@ import type {
   RequestScope,
 } from '../context/context-cache-manager.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
+import { envoyBodyBytes } from '../options/envoy-body-bytes.ts'
 import type { BodyMode, ExtProcCodec, ExtProcEvent, HeaderLookup, Phase, Reply } from './codec.ts'
 import {
   advance,
@@ -42,9 +43,6 @@ export interface ProcessOptions {
 }
 
 type RequestHeaders = Extract<ExtProcEvent, { kind: 'request_headers' }>
-
-/** What Envoy sends by its file. A body above `maxBodyBytes` has to arrive to be answered 413. */
-export const envoyBodyBytes = 16 * 1024 * 1024
 
 /** The HTTP request behind the headers that Envoy sent. */
 const toGatewayRequest = (head: {

@@ -11,7 +11,7 @@ import { type ServedStream, type StreamMethod, type StreamStatus, serveStream } 
 import { createHealthCheck, createHealthWatch, type HealthState } from './health.ts'
 import { createListener, type ListenAddress, type Listener, type RefusedPeer } from './listener.ts'
 import { createProcessMethod } from './process-method.ts'
-import { envoyBodyBytes, type ProcessHooks } from './process-stream.ts'
+import type { ProcessHooks } from './process-stream.ts'
 import { createSelfSigned } from './self-signed.ts'
 import { followTlsFiles, readTlsFiles, type TlsFiles } from './tls-files.ts'
 

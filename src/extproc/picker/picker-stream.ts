@@ -169,12 +169,8 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
       ),
       destinations,
     })
-    const answer = this.#answerTo({
-      responseHeaders,
-      ticket,
-      pod: decision.destinations[0],
-      observer: decision.observer,
-    })
+    const [pod] = decision.destinations
+    const answer = this.#answerTo({ responseHeaders, ticket, pod, observer: decision.observer })
     const isChanged = !request.endOfStream && (splice !== undefined || expectModel !== undefined)
     const body = isChanged ? createBodySplicer({ splice, maxBytes: maxBodyBytes }) : undefined
     this.#state = { kind: 'forwarding', body, answer }
