@@ -94,9 +94,10 @@ export const createRouter = (options: {
       if (!isNotEmpty(choice)) return { kind: 'no-ready-pod' }
       const chosen = policy.pick(turn, choice)
       const fallbacks = othersAfter(candidates.pods, chosen)
-        .sort((a, b) => podLoad(a) - podLoad(b))
+        .map((pod) => ({ address: pod.address, load: podLoad(pod) }))
+        .sort((a, b) => a.load - b.load)
         .slice(0, maxFallbacks)
-        .map((pod) => pod.address)
+        .map(({ address }) => address)
       return { kind: 'routed', policy: policy.name, pod: chosen.address, fallbacks }
     },
   }

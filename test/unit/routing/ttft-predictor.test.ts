@@ -38,7 +38,7 @@ const done = { how: 'done', response: { computedTokens: 1_000, ttfbMs: 200 } } a
 
 describe('createTtftPredictor', () => {
   test('pods keep the state of the source', () => {
-    expect(setUp().predictor.pods()[0]).toEqual(podState('a:1', { inFlight: 3, prefillBacklogMs: 0 }))
+    expect(setUp().predictor.pods()[0]).toMatchObject(podState('a:1', { inFlight: 3, prefillBacklogMs: 0 }))
   })
 
   test('a turn counts with its prediction when routed, with its prompt’s rest when forwarded, until it ends', () => {
