@@ -1,4 +1,5 @@
 import { parseResourceCount } from '../admission/plan/admission-notation.ts'
+import { decisionMarginMs } from '../admission/plan/decision-margin.ts'
 import { planAdmission } from '../admission/plan/plan-admission.ts'
 import { connectors } from '../kvcache/registry.ts'
 import { isByIp } from '../options/values.ts'
@@ -84,9 +85,6 @@ const checkSecret = (sessions: ParsedConfig['sessions'], tenant: ParsedConfig['t
     'tenant.secret',
     'sessions in Redis outlive the process, and so must the secret: give tenant.secret or tenant.secretFile',
   )
-
-/** What the gateway adds when it tells Envoy how long a decision may take. Envoy ignores what exceeds its limit. */
-const decisionMarginMs = 1000
 
 const checkAdmission = (
   admission: ParsedConfig['admission'],

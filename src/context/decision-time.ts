@@ -1,7 +1,6 @@
+import { decisionMarginMs } from '../admission/plan/decision-margin.ts'
 import type { RequestScope } from './context-cache-manager.ts'
 
-/** Added to the time that a decision may take, so that it arrives before Envoy's message timeout. */
-const decisionMarginMs = 1000
 /** A decision that takes longer may exceed Envoy's message timeout, even if each part of it is short. */
 const longDecisionMs = 500
 
