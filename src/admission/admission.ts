@@ -30,6 +30,8 @@ export interface TurnWork extends WorkClient {
   pick(mayChoose: Vacancies['hasRoom'], waitedMs: number): string | undefined
   /** How long it waits for room at a pod at most, milliseconds. */
   readonly roomWaitMs: number
+  /** For so long `pick` may leave room to others, milliseconds from its arrival. Default: it never does. */
+  readonly holdsOutMs?: number
 }
 
 /** The load of a turn's KV. */
@@ -149,7 +151,7 @@ export const createAdmission = (options: {
 
   /** Prefers pods whose resources are free; where none are, the turn waits for those of the pod that it likes best. */
   const workOf = (turn: TurnWork): QueuedWork => {
-    const { turnId, model, objective, tenant = '', isShort, roomWaitMs } = turn
+    const { turnId, model, objective, tenant = '', isShort, roomWaitMs, holdsOutMs = 0 } = turn
     const arrivedMs = nowMs()
     const requires = plan.needsOf('prefill', model).length > 0
     return {
@@ -160,10 +162,11 @@ export const createAdmission = (options: {
       arrivedMs,
       resourcesWaitMs: maxWaitMs,
       roomWaitMs,
+      holdsOutUntilMs: arrivedMs + holdsOutMs,
       place: (vacancies) => {
         const waitedMs = nowMs() - arrivedMs
-        const hasRoom = (pod: string, short: boolean) => vacancies.hasRoom(pod, short)
-        const isFree = (pod: string, short: boolean) =>
+        const hasRoom: Vacancies['hasRoom'] = (pod, short) => vacancies.hasRoom(pod, short)
+        const isFree: Vacancies['hasRoom'] = (pod, short) =>
           hasRoom(pod, short) && vacancies.fits(needsAt(pod, 'prefill', model))
         const pod = (requires ? turn.pick(isFree, waitedMs) : undefined) ?? turn.pick(hasRoom, waitedMs)
         return pod === undefined ? undefined : { pod, needs: requires ? needsAt(pod, 'prefill', model) : noNeeds }

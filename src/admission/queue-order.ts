@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import TinyQueue from 'tinyqueue'
 import type { QueuedWork } from './queued-work.ts'
 
 /** Tenants whose last start is remembered. */
@@ -11,22 +12,24 @@ const maxTenants = 10_000
  */
 export const createQueueOrder = () => {
   const lastStarts = new LRUCache<string, number>({ max: maxTenants })
-  /** Number of the start after which long work is not passed any more. */
-  const dueAtStart = new WeakMap<QueuedWork, number>()
+  const arrivals = new WeakMap<QueuedWork, Arrival>()
   /** The last start of each tenant before this one. */
   const startsBefore = new WeakMap<QueuedWork, number>()
   let starts = 0
+  let arrived = 0
 
-  const keyOf = (work: QueuedWork): readonly number[] => {
-    const { priority, isShort, tenant, arrivedMs } = work
-    const isPassed = !isShort && starts < (dueAtStart.get(work) ?? 0)
-    return [priority, isPassed ? 1 : 0, lastStarts.get(tenant) ?? 0, arrivedMs]
+  const withKey = <T extends { readonly work: QueuedWork }>(waiter: T): Keyed<T> => {
+    const { isShort, priority, tenant, arrivedMs } = waiter.work
+    const { dueAtStart = 0, ordinal = 0 } = arrivals.get(waiter.work) ?? {}
+    const passed = isShort || starts >= dueAtStart ? 0 : 1
+    return { waiter, priority, passed, lastStart: lastStarts.peek(tenant) ?? 0, arrivedMs, ordinal }
   }
 
   return {
     /** Work arrived, and found so much other work waiting. Work that comes back keeps its place. */
     arrived: (work: QueuedWork, waiting: number): void => {
-      if (!dueAtStart.has(work)) dueAtStart.set(work, starts + 2 * (waiting + 1))
+      arrived += 1
+      if (!arrivals.has(work)) arrivals.set(work, { ordinal: arrived, dueAtStart: starts + 2 * (waiting + 1) })
     },
     /** Work started. */
     started: (work: QueuedWork): void => {
@@ -39,16 +42,39 @@ export const createQueueOrder = () => {
       starts -= 1
       lastStarts.set(work.tenant, startsBefore.get(work) ?? 0)
     },
-    /** The waiters in their order, in an array of its own. Of equals, the first stays first. */
-    sorted: <T extends { readonly work: QueuedWork }>(waiters: readonly T[]): T[] =>
-      waiters
-        .map((waiter) => ({ waiter, key: keyOf(waiter.work) }))
-        .sort((a, b) => compare(a.key, b.key))
-        .map(({ waiter }) => waiter),
+    /** The waiters in their order, the first to be taken out first. A start changes the order: sort them again. */
+    sorted: <T extends { readonly work: QueuedWork }>(waiters: readonly T[]) => {
+      const heap = new TinyQueue(waiters.map(withKey), compare)
+      return {
+        next: (): T | undefined => heap.pop()?.waiter,
+        rest: (): readonly T[] => heap.data.map(({ waiter }) => waiter),
+      }
+    },
+    /** The last of the waiters in their order. */
+    last: <T extends { readonly work: QueuedWork }>(waiters: readonly T[]): T | undefined =>
+      new TinyQueue(waiters.map(withKey), (a, b) => compare(b, a)).peek()?.waiter,
   }
 }
 
-const compare = (a: readonly number[], b: readonly number[]): number => {
-  const at = a.findIndex((value, index) => value !== b[index])
-  return (a[at] ?? 0) - (b[at] ?? 0)
+interface Arrival {
+  readonly ordinal: number
+  /** Number of the start after which long work is not passed any more. */
+  readonly dueAtStart: number
 }
+
+interface Keyed<T> {
+  readonly waiter: T
+  readonly priority: number
+  readonly passed: number
+  readonly lastStart: number
+  readonly arrivedMs: number
+  /** Of work that arrived at one time. */
+  readonly ordinal: number
+}
+
+const compare = <T>(a: Keyed<T>, b: Keyed<T>): number =>
+  a.priority - b.priority ||
+  a.passed - b.passed ||
+  a.lastStart - b.lastStart ||
+  a.arrivedMs - b.arrivedMs ||
+  a.ordinal - b.ordinal

@@ -9,8 +9,8 @@ export interface Placement {
 
 /** What work may ask while it looks for a place. */
 export interface Vacancies {
-  /** Whether the pod may have room. `isShort`: most of the prompt's KV is there, or can be loaded. */
-  hasRoom(pod: string, isShort: boolean): boolean
+  /** Whether the pod may have room. `isShort`: whether most of the prompt's KV is there, or can be loaded. */
+  hasRoom(pod: string, isShort: () => boolean): boolean
   /** Whether all of it is free, and not reserved for work ahead. */
   fits(needs: readonly PoolNeed[]): boolean
 }
@@ -26,6 +26,8 @@ export interface QueuedWork {
   readonly isShort: boolean
   /** Chooses a place; undefined: no pod has room. Called again when something comes free. */
   place(vacancies: Vacancies): Placement | undefined
+  /** Until then it may leave room to others. By the queue's clock. Default: it takes any. */
+  readonly holdsOutUntilMs?: number
   /** When it arrived, by the queue's clock. Work that did not find room keeps its time when it comes back. */
   readonly arrivedMs: number
   /** How long it waits for resources at most, milliseconds from its arrival. Then it is refused. */

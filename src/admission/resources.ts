@@ -17,7 +17,13 @@ export const createResources = ({ leaseMs, nowMs }: { readonly leaseMs: number; 
   const used = new Map<string, number>()
   // All leases are equally long: a map in the order of admissions is also in the order of expiry.
   const holds = new Map<string, Hold>()
+  /** One copy of each pool where copies came free. */
+  const freed = new Map<string, PoolNeed>()
   const inUse = (pool: string): number => used.get(pool) ?? 0
+
+  const cameFree = (needs: readonly PoolNeed[]): void => {
+    for (const need of needs) freed.set(need.pool, { ...need, count: 1 })
+  }
 
   const free = (id: string, { needs }: Hold): void => {
     holds.delete(id)
@@ -26,6 +32,7 @@ export const createResources = ({ leaseMs, nowMs }: { readonly leaseMs: number; 
       if (left === 0) used.delete(pool)
       else used.set(pool, left)
     }
+    cameFree(needs)
   }
 
   return {
@@ -58,12 +65,19 @@ export const createResources = ({ leaseMs, nowMs }: { readonly leaseMs: number; 
       const [oldest] = holds.values()
       return oldest?.expiresAtMs ?? Number.POSITIVE_INFINITY
     },
+    /** Copies that were reserved no longer are. */
+    cameFree,
+    /** All work was asked that may want what came free. */
+    offered: (): void => freed.clear(),
     /** What is free beside what is reserved; at first nothing is. */
     reservations: () => {
       const reserved = new Map<string, number>()
+      const fits = (needs: readonly PoolNeed[]): boolean =>
+        needs.every(({ pool, count, capacity }) => inUse(pool) + (reserved.get(pool) ?? 0) + count <= capacity)
       return {
-        fits: (needs: readonly PoolNeed[]): boolean =>
-          needs.every(({ pool, count, capacity }) => inUse(pool) + (reserved.get(pool) ?? 0) + count <= capacity),
+        fits,
+        /** Whether a copy is left of what came free since {@link offered}. */
+        leavesSome: (): boolean => [...freed.values()].some((copy) => fits([copy])),
         add: (needs: readonly PoolNeed[]): void => {
           for (const { pool, count } of needs) reserved.set(pool, (reserved.get(pool) ?? 0) + count)
         },

@@ -58,6 +58,7 @@ export const admitTurn = async <T, R extends Choice<R>>(
     objective: turn.route.objective,
     tenant: turn.tenant,
     isShort: choice.isShort,
+    holdsOutMs: choice.holdsOutMs,
     pick: choice.pick,
     roomWaitMs: decision.roomLeftMs(),
     get signal() {
@@ -96,22 +97,23 @@ const chooseFor = <R extends Choice<R>>({ route, seeksRoom }: TurnToAdmit<R>) =>
   let chosen: R = route
   let isFirst = true
   const holders = [...(route.input.residentTokens?.keys() ?? [])].filter((pod) => isShortAt(route, pod))
+  const elsewhere = route.pool.predictor.expect(route.input, 'another pod')
+  const holdsOutMs = seeksRoom && holders.length > 0 && !elsewhere.isShort ? elsewhere.prefillMs : 0
 
   const pick: TurnWork['pick'] = (mayChoose, waitedMs) => {
-    const isAllowed = (pod: string): boolean => mayChoose(pod, isShortAt(route, pod))
+    const isAllowed = (pod: string): boolean => mayChoose(pod, () => isShortAt(route, pod))
+    // Its KV is in full pods alone: the turn waits there for as long as computing it takes.
+    if (waitedMs < holdsOutMs && !holders.some(isAllowed)) return undefined
     const candidate = isFirst && isAllowed(route.pod) ? route : route.among(isAllowed)
     isFirst = false
     const other = candidate ?? (seeksRoom ? undefined : route)
     if (other === undefined) return undefined
-    const { isShort, prefillMs } = route.pool.predictor.expect(route.input, other.pod)
-    // Its KV is in a full pod alone: the turn waits there for as long as computing it takes.
-    const holderIsFull = !isShort && holders.some((pod) => !isAllowed(pod))
-    if (seeksRoom && holderIsFull && waitedMs < prefillMs) return undefined
     chosen = other
     return other.pod
   }
 
-  return { isShort: holders.length > 0 || isShortAt(route, route.pod), pick, chosen: () => chosen }
+  const isShort = holders.length > 0 || isShortAt(route, route.pod)
+  return { isShort, holdsOutMs, pick, chosen: () => chosen }
 }
 
 /** By then every turn that waits now is admitted or refused. */

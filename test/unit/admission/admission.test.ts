@@ -32,7 +32,7 @@ const ask = (
     model: undefined,
     tenant: undefined,
     isShort: false,
-    pick: (mayChoose) => [work.pod ?? podA].find((pod) => mayChoose(pod, false)),
+    pick: (mayChoose) => [work.pod ?? podA].find((pod) => mayChoose(pod, () => false)),
     roomWaitMs: 60_000,
     signal,
     ...work,
@@ -135,7 +135,7 @@ describe('admission', () => {
   test('lets a turn go on that waited for a full pod for too long, at another one', async () => {
     const { admission } = setUp({ requirements: [] })
     const pick: TurnWork['pick'] = (mayChoose, waitedMs) =>
-      mayChoose(podA, false) ? podA : waitedMs >= 100 ? podB : undefined
+      mayChoose(podA, () => false) ? podA : waitedMs >= 100 ? podB : undefined
     const turn: TurnWork = {
       turnId: 't1',
       model: undefined,

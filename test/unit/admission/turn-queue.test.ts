@@ -24,7 +24,7 @@ const setUp = (given: { readonly maxWaiting?: number; readonly pods?: readonly s
       tenant: 'tenant',
       isShort,
       place: (vacancies) => {
-        const pod = pods.find((candidate) => vacancies.hasRoom(candidate, isShort))
+        const pod = pods.find((candidate) => vacancies.hasRoom(candidate, () => isShort))
         return pod === undefined ? undefined : { pod, needs: [] }
       },
       arrivedMs: clock.nowMs,
@@ -155,4 +155,102 @@ describe('work that finds no room', () => {
     queue.roomAt(podA)
     expect(started()).toEqual(['b'])
   })
+
+  test('may leave room to others for some time, and is asked again after it', () => {
+    const { queue, clock, work, waiting, started } = setUp()
+    const holdsOutUntilMs = 1_000
+    const place: QueuedWork['place'] = (vacancies) =>
+      vacancies.hasRoom(podB, () => false) && clock.nowMs >= holdsOutUntilMs ? { pod: podB, needs: [] } : undefined
+    expect(queue.request(work('patient', { place, holdsOutUntilMs }))).toBe('waiting')
+    waiting(work('other'))
+    for (const nowMs of [500, 999, 1_000]) {
+      expect(started()).not.toContain('patient')
+      clock.nowMs = nowMs
+      queue.tick()
+    }
+    expect(started()).toContain('patient')
+  })
+})
+
+describe('much work that waits', () => {
+  /** Twenty works, each of which takes a millisecond to say that no pod suits it, behind one that would take any. */
+  const setUpSlow = () => {
+    const bench = setUp({ maxWaiting: 100 })
+    const asked: string[] = []
+    const slow = (id: string) =>
+      bench.work(id, {
+        place: () => {
+          bench.clock.nowMs += 1
+          asked.push(id)
+          return undefined
+        },
+      })
+    bench.waiting(bench.work('before'))
+    const works = Array.from({ length: 20 }, (_, index) => slow(`work ${index}`))
+    bench.waiting(...works)
+    asked.length = 0
+    return { ...bench, works, asked }
+  }
+
+  test('is asked for some milliseconds at a time, each work once and in order, others only afterwards', () => {
+    const { queue, clock, works, asked, work, started } = setUpSlow()
+    const calls: number[] = []
+    const count = (call: () => void) => {
+      const before = asked.length
+      call()
+      calls.push(asked.length - before)
+    }
+    count(() => queue.roomAt(podA))
+    // 'before' wants this pod, and is the first.
+    expect([started(), calls]).toEqual([['before'], [0]])
+    queue.roomAt(podA)
+    expect(queue.request(work('late'))).toBe('waiting')
+    while (asked.length < works.length) count(() => queue.tick())
+    expect(asked).toEqual(works.map(({ id }) => id))
+    expect(Math.max(...calls)).toBeLessThanOrEqual(3)
+    expect(started()).toEqual(['before', 'late'])
+    expect(queue.nextTickMs()).toBeGreaterThan(clock.nowMs)
+  })
+
+  test('is not asked where nothing came free', () => {
+    const { queue, asked } = setUpSlow()
+    queue.roomAt(podB)
+    expect(asked).toEqual([])
+  })
+
+  test('looks for room at some of many pods at a time', () => {
+    const { queue, clock, work, waiting, started } = setUp({
+      pods: Array.from({ length: 10 }, (_, pod) => `pod ${pod}`),
+    })
+    waiting(...Array.from({ length: 10 }, (_, index) => work(`work ${index}`)))
+    const counts = Array.from({ length: 3 }, () => {
+      clock.nowMs = queue.nextTickMs() ?? 0
+      queue.tick()
+      return started().length
+    })
+    expect(counts).toEqual([4, 8, 10])
+  })
+
+  test('stops waiting at its time, some at a time', () => {
+    const { queue, clock, settled } = setUpSlow()
+    clock.nowMs = 20_000
+    queue.tick()
+    expect(settled.length).toBeLessThan(5)
+    for (let tick = 0; tick < 40; tick += 1) queue.tick()
+    expect(settled.map(([id]) => id)).toHaveLength(21)
+  })
+})
+
+test('of work that waits for resources, that is asked which may have what came free', () => {
+  const { queue, work } = setUp({ maxWaiting: 100 })
+  const asked: string[] = []
+  const place = (id: string) => () => {
+    asked.push(id)
+    return { pod: podA, needs: [{ pool: 'R', count: 1, capacity: 1 }] }
+  }
+  const works = ['a', 'b', 'c', 'd'].map((id) => work(id, { place: place(id) }))
+  for (const each of works) queue.request(each)
+  asked.length = 0
+  queue.release('a')
+  expect(asked).toEqual(['b'])
 })
