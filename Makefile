@@ -7,7 +7,7 @@
 # make test-vllm  the tests on real vLLM, which `make test` leaves out; VLLM_FLEET=file takes the fleet of make vllm-up
 # make bench-fleet  what a fleet of conversations gets with and without the gateway; the other benches: docs/performance.md
 
-.PHONY: run test test-cluster test-picker check build install unit integration test-memory-store vllm-up test-vllm bench-ttft bench-gateway bench-sessions bench-kv-events bench-waiting-turns bench-fleet clean
+.PHONY: run test test-cluster test-picker check build install unit integration test-memory-store vllm-up test-vllm bench-ttft bench-gateway bench-sessions bench-kv-events bench-waiting-turns bench-fleet bench-abuse clean
 
 # Node.js 24, which the packages bring along (docs/adr/0041-node-24-comes-with-the-packages.md).
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
@@ -70,11 +70,14 @@ bench-sessions: install
 bench-fleet: build
 	node bench/fleet/main.ts --engine $(or $(ENGINE),embedded) $(ARGS)
 
+bench-abuse: build
+	node bench/abuse/main.ts $(ARGS)
+
 bench-kv-events: install
 	node --expose-gc bench/kv-events.ts
 
 bench-waiting-turns: install
-	npx tsc -p bench/tsconfig.json && node .run/bench/bench/waiting-turns.js $(ARGS)
+	node bench/waiting-turns.ts $(ARGS)
 
 clean:
 	rm -rf dist coverage .run bench/out
