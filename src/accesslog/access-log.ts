@@ -15,12 +15,20 @@ interface AccessLogOptions {
   readonly hooks: AccessLogHooks
 }
 
+/** Envoy writes 16 KiB and one entry, which has some KiB. */
+const maxBatchBytes = 49_152
+
 /**
  * OpenTelemetry's log service (Export), to which Envoy writes its access log: passes every turn that ended and every
  * client that disconnected to `service`, and waits for neither. Envoy sends a batch without a response again.
  */
 export const createAccessLog = (options: AccessLogOptions) => {
-  const method = loadProtoMethod('log-export.proto', 'opentelemetry.proto.collector.logs.v1.LogsService', 'Export')
+  const method = loadProtoMethod(
+    'log-export.proto',
+    'opentelemetry.proto.collector.logs.v1.LogsService',
+    'Export',
+    maxBatchBytes,
+  )
   return {
     path: method.path,
     decode: (bytes: Buffer) => entriesOf(method.decodeRequest(bytes) as WireBatch),

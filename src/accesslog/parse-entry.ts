@@ -29,6 +29,8 @@ const separator = '\u001f'
 const ticketStart = `${separator}ticket=`
 
 const maxPort = 65_535
+/** More than a later version may write. */
+const maxFields = 64
 
 /** Parses one entry. Never throws. */
 export const parseEntry = (entry: string): ParsedEntry => {
@@ -72,7 +74,7 @@ const otherVersion = (missing: readonly string[]): string =>
 /** The values by name: `name=value` between separators, the ticket last. */
 const readFields = (entry: string): ReadonlyMap<string, string | undefined> => {
   const ticketAt = entry.indexOf(ticketStart)
-  const parts = (ticketAt < 0 ? entry : entry.slice(0, ticketAt)).split(separator)
+  const parts = (ticketAt < 0 ? entry : entry.slice(0, ticketAt)).split(separator, maxFields)
   const fields = new Map(parts.map((part) => [part.split('=', 1)[0] ?? '', fieldOf(part.slice(part.indexOf('=') + 1))]))
   return ticketAt < 0 ? fields : fields.set('ticket', fieldOf(entry.slice(ticketAt + ticketStart.length)))
 }

@@ -89,8 +89,11 @@ export interface ExtProcCodec {
   encode(reply: Reply): Buffer
 }
 
+/** Envoy's own limit for headers is 60 KiB. */
+const maxBesideBodyBytes = 98_304
+
 export const createExtProcCodec = (): ExtProcCodec => {
-  const method = loadProtoMethod('external-processor.proto', externalProcessorService, 'Process')
+  const method = loadProtoMethod('external-processor.proto', externalProcessorService, 'Process', maxBesideBodyBytes)
   return {
     path: method.path,
     decode: (bytes) => toEvent(method.decodeRequest(bytes) as WireRequest),

@@ -9,24 +9,29 @@ import type { ResponseForm } from './response-key.ts'
 type FinishedResponse = Pick<CachedResponse, 'usage'>
 
 /**
- * Reads the whole body of a response with status 200. Undefined when it does not end as a successful response does:
- * JSON that is cut or reports an error; a stream with an error in it or without its last event (`data: [DONE]`; in the
- * responses API `response.completed` or `response.incomplete`); a response that the engine gave up.
+ * Finds out whether a response with status 200 is whole. It is not when it does not end as a successful response does:
+ * JSON that is cut, reports an error, or is longer than `maxJsonLength`; a stream with an error in it or without
+ * its last event (`data: [DONE]`; in the responses API `response.completed` or `response.incomplete`); a response that
+ * the engine gave up.
  */
-export const readFinishedResponse = (response: {
-  readonly form: ResponseForm
-  readonly body: Buffer
-}): FinishedResponse | undefined => {
-  const text = decode(response.body)
-  if (text === undefined) return undefined
-  return response.form === 'json' ? readJsonResponse(readJson(text)) : readStream(text)
+export interface ResponseCheck {
+  /** The next piece of the body. */
+  chunk(bytes: Buffer): void
+  /** Undefined: it is not whole. `body`: all pieces. */
+  end(body: Buffer): FinishedResponse | undefined
 }
 
-const decoder = new TextDecoder('utf-8', { fatal: true })
+export const createResponseCheck = (form: ResponseForm): ResponseCheck =>
+  form === 'json' ? jsonCheck : createStreamCheck()
+
+const jsonCheck: ResponseCheck = {
+  chunk: () => {},
+  end: (body) => readJsonResponse(readJson(decode(body) ?? '')),
+}
 
 const decode = (body: Buffer): string | undefined => {
   try {
-    return decoder.decode(body)
+    return new TextDecoder('utf-8', { fatal: true }).decode(body)
   } catch {
     return undefined
   }
@@ -57,18 +62,39 @@ const badEndings: ReadonlySet<unknown> = new Set(['abort', 'error'])
 /** Tokens come as events by the thousand: only those are parsed that may say something about the response. */
 const mayTell = /"(?:usage|timings|error|abort)"/
 
-const readStream = (text: string): FinishedResponse | undefined => {
-  // Some engines end a failed stream with a field that is none.
-  if (/^error:/m.test(text)) return undefined
-  const events: EventSourceMessage[] = []
-  const parser = createParser({ onEvent: (event) => void events.push(event) })
-  parser.feed(text)
-  const last = events.at(-1)
-  if (last === undefined || !(last.data === '[DONE]' || lastEvents.has(last.event))) return undefined
-  if (events.some((event) => errorEvents.has(event.event))) return undefined
-  const telling = events.filter(({ data }) => mayTell.test(data)).map(({ data }) => readJson(data))
-  if (!telling.every(isGood)) return undefined
-  return { usage: telling.map(usageOf).findLast((usage) => usage !== undefined) }
+/** Reads a stream as it passes: at its end, a long one would hold up all other requests. */
+const createStreamCheck = (): ResponseCheck => {
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  let isBroken = false
+  let last: EventSourceMessage | undefined
+  let usage: TokenUsage | undefined
+  const parser = createParser({
+    onEvent: (event) => {
+      last = event
+      const content = mayTell.test(event.data) ? readJson(event.data) : undefined
+      isBroken ||= errorEvents.has(event.event) || !isGood(content)
+      usage = usageOf(content) ?? usage
+    },
+    // Some engines end a failed stream with a field that is none.
+    onError: ({ field }) => {
+      isBroken ||= field === 'error'
+    },
+  })
+  const feed = (bytes?: Buffer): void => {
+    try {
+      parser.feed(decoder.decode(bytes, { stream: bytes !== undefined }))
+    } catch {
+      isBroken = true
+    }
+  }
+  return {
+    chunk: feed,
+    end: () => {
+      feed()
+      const isWhole = last !== undefined && (last.data === '[DONE]' || lastEvents.has(last.event))
+      return isWhole && !isBroken ? { usage } : undefined
+    },
+  }
 }
 
 /** Counts of a parsed response, or of an event of a streamed one. */

@@ -1,5 +1,5 @@
 import { isEventStream, isJson } from '../openai/answer-reader.ts'
-import { readFinishedResponse } from './finished-response.ts'
+import { createResponseCheck } from './finished-response.ts'
 import { ownCopy, type ResponseCache } from './response-cache.ts'
 import type { ResponseForm, ResponseKey } from './response-key.ts'
 
@@ -44,6 +44,7 @@ export const createResponseCaptures = (options: {
     const requestBytes = key.identity.length
     const maxBytes = options.maxEntryBytes - requestBytes
     if (maxBytes <= 0 || !hold(requestBytes)) return undefined
+    const check = createResponseCheck(form)
     let pieces: Buffer[] = []
     let length = 0
     let contentType: string | undefined
@@ -59,7 +60,7 @@ export const createResponseCaptures = (options: {
     const keepIfWhole = (): void => {
       if (contentType === undefined || (expectedBytes ?? length) !== length) return
       const body = Buffer.concat(pieces, length)
-      const finished = readFinishedResponse({ form, body })
+      const finished = check.end(body)
       if (finished !== undefined) options.cache.keep(key, { contentType, body, usage: finished.usage })
     }
 
@@ -80,6 +81,7 @@ export const createResponseCaptures = (options: {
           drop()
           return 'enough'
         }
+        check.chunk(bytes)
         pieces.push(ownCopy(bytes))
         length += bytes.length
         return 'more'

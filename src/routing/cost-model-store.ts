@@ -70,12 +70,15 @@ const savedCosts = z.object({
   models: z.array(z.object({ model: z.string(), prefill: sums, load: sums })),
 })
 
+/** A thousand models. Read once, at start. */
+const maxSavedLength = 8_000_000
+
 /** A text for {@link decodeCosts}. It names models, and contains nothing of turns. */
 export const encodeCosts = (models: readonly ModelCosts[]): string => JSON.stringify({ version: 2, models })
 
 /** @throws when the text has another version or is damaged */
 export const decodeCosts = (text: string): readonly ModelCosts[] => {
-  const { data } = savedCosts.safeParse(readJson(text))
+  const { data } = savedCosts.safeParse(readJson(text, maxSavedLength))
   if (data === undefined) throw new Error('The saved costs are damaged or of another version')
   return data.models
 }

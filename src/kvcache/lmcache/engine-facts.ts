@@ -4,6 +4,7 @@ import * as z from 'zod'
 import { untilAborted } from '../../async/deadline.ts'
 import { askEngine } from '../../engines/ask-engine.ts'
 import type { EngineHttp } from '../../engines/engine-http.ts'
+import { readJson } from '../../json/read-json.ts'
 import { createEventSources } from '../kv-events/event-sources.ts'
 
 /** What the connector has to know of an engine. */
@@ -56,9 +57,9 @@ export const createEngineFacts = (
     const [models, version, metrics, published] = await Promise.all(asked)
     const layout = labelsOf(metrics ?? '', 'vllm:cache_config_info')
     return {
-      models: modelsSchema.parse(JSON.parse(models ?? '{"data":[]}')).data,
+      models: modelsSchema.parse(readJson(models ?? '{"data":[]}')).data,
       build: JSON.stringify([
-        version === undefined ? '' : versionSchema.parse(JSON.parse(version)).version,
+        version === undefined ? '' : versionSchema.parse(readJson(version)).version,
         layoutLabels.map((label) => layout.get(label) ?? ''),
       ]),
       blockTokens: Number(layout.get('block_size')) || defaultBlockTokens,

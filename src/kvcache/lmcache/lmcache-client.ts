@@ -102,7 +102,7 @@ export const createLmcacheClient = (options: {
     if (reply.kind !== 'answered') throw new LmcacheFault(`${method} ${path} was not answered`, { cause: reply.cause })
     if (reply.status < 200 || reply.status >= 300)
       throw new LmcacheFault(`${method} ${path} was answered with ${reply.status}`)
-    const parsed = schema.safeParse(readJson(reply.text))
+    const parsed = schema.safeParse(readJson(reply.text, maxAnswerBytes))
     if (!parsed.success) throw new LmcacheFault(`${method} ${path} was answered with something else`)
     return parsed.data
   }

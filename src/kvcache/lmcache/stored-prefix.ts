@@ -3,6 +3,8 @@ import { readJson } from '../../json/read-json.ts'
 import type { ObjectKey } from './lmcache-client.ts'
 
 const maxChunks = 100_000
+/** `maxChunks` hashes of 64 digits, and room for the other members. */
+const maxPayloadLength = 8_000_000
 const chunkHash = /^[0-9a-f]{8,128}$/
 const piece = z.tuple([z.number(), z.number()]).readonly()
 
@@ -32,7 +34,7 @@ const schema = members.transform(({ v: _version, ...stored }): StoredPrefix => s
 export const encodeStoredPrefix = (stored: StoredPrefix): string => JSON.stringify({ v: 2, ...stored })
 
 /** Undefined for what is no payload of this version. */
-export const parseStoredPrefix = (payload: string) => schema.safeParse(readJson(payload)).data
+export const parseStoredPrefix = (payload: string) => schema.safeParse(readJson(payload, maxPayloadLength)).data
 
 /** LMCache's names of the chunks' pieces, chunk by chunk. */
 export const objectKeysOf = (

@@ -82,7 +82,7 @@ export const connectApiServer = async (kubeconfigFile: string | undefined): Prom
         bytes += part.length
         if (bytes > maxAnswerBytes) throw new Error(`GET ${path} answered more than ${maxAnswerBytes} bytes`)
       }
-      return readJson(Buffer.concat(parts).toString())
+      return readJson(Buffer.concat(parts).toString(), maxAnswerBytes)
     },
     watch: async (path, { onOpen, onEvent }, signal) => {
       const answer = await open(path, signal)

@@ -31,6 +31,12 @@ describe('the access log', () => {
     expect(method.decode(field(1, field(2, record)))).toEqual([text])
   })
 
+  test('a batch of tiny entries that would take seconds to decode is refused', () => {
+    const tiny = (bytes: number) => field(1, field(2, Buffer.alloc(bytes, field(2))))
+    expect(method.decode(tiny(40_000))).toHaveLength(20_000)
+    expect(() => method.decode(tiny(50_000))).toThrow('beside a body')
+  })
+
   test('invalid bytes throw', () => {
     expect(() => method.decode(Buffer.from([0x0a, 0x7f, 0x00]))).toThrow()
   })

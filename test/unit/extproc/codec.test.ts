@@ -14,6 +14,38 @@ const decodeHeaders = (bytes: Buffer): Extract<ExtProcEvent, { kind: 'request_he
   return event
 }
 
+describe('bytes of a message beside its body are bounded', () => {
+  const tiny = Buffer.alloc(100_000, field(1))
+  const body = Buffer.alloc(5_000_000, 'a')
+
+  test.each([
+    ['a request body', field(4, field(1, body), int(2, 1)), 'request_body'],
+    ['a response body', field(5, field(1, body), int(2, 1)), 'response_body'],
+    [
+      'a body with other fields behind it',
+      Buffer.concat([field(4, field(1, body)), field(99, tiny.subarray(50_000))]),
+      'request_body',
+    ],
+  ])('%s may be long', (_name, message, kind) => {
+    expect(codec.decode(message).kind).toBe(kind)
+  })
+
+  test.each([
+    ['headers', field(2, field(1, tiny))],
+    ['many headers', Buffer.alloc(100_000, field(2))],
+    ['empty bodies in one', field(4, tiny)],
+    ['fields behind a body', Buffer.concat([field(4, field(1, body)), field(8, tiny)])],
+    ['a body that is not the first field', Buffer.concat([field(2), field(4, field(1, body))])],
+    ['a body with a length without an end', Buffer.concat([Buffer.from([0x22, 0xff, 0xff, 0xff, 0xff, 0xff]), tiny])],
+  ])('%s', (_name, message) => {
+    expect(() => codec.decode(message)).toThrow('beside a body')
+  })
+
+  test('a body that claims to be longer than its message is none', () => {
+    expect(() => codec.decode(Buffer.concat([Buffer.from('22ffffff7f0affffff7f', 'hex'), tiny]))).toThrow()
+  })
+})
+
 describe('events', () => {
   test('request headers are read from raw_value, in latin1, with all values of a name', () => {
     const event = decodeHeaders(

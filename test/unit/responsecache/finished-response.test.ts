@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { readFinishedResponse } from '../../../src/responsecache/finished-response.ts'
+import { createResponseCheck } from '../../../src/responsecache/finished-response.ts'
 
 const usage = { promptTokens: 5, outputTokens: 2, cachedTokens: 1 }
 const chatUsage = { prompt_tokens: 5, completion_tokens: 2, prompt_tokens_details: { cached_tokens: 1 } }
@@ -7,7 +7,12 @@ const responseUsage = { input_tokens: 5, output_tokens: 2, input_tokens_details:
 const timings = { prompt_n: 4, cache_n: 1, predicted_n: 2 }
 const choices = [{ index: 0, text: 'a', finish_reason: 'stop' }]
 
-const read = (form: 'json' | 'stream', text: string | Buffer) => readFinishedResponse({ form, body: Buffer.from(text) })
+const read = (form: 'json' | 'stream', text: string | Buffer) => {
+  const check = createResponseCheck(form)
+  const body = Buffer.from(text)
+  check.chunk(body)
+  return check.end(body)
+}
 
 describe('a JSON response', () => {
   test.each([
