@@ -1,6 +1,6 @@
 /**
- * What clients see beside others that send bodies made to be slow, and what memory a thousand clients take that send
- * bodies as large as they may be. Prints tables and writes bench/out/abuse.json. Run with `make bench-abuse`.
+ * For how long bytes of others hold the event loop, what clients see beside others that send bodies made to be slow, and
+ * what memory a thousand clients take that send bodies as large as they may be. Prints tables and writes bench/out/abuse.json. Run with `make bench-abuse`.
  */
 
 import { setTimeout as pause } from 'node:timers/promises'
@@ -15,6 +15,7 @@ import { markdownTable } from '../statistics.ts'
 import type { AttackPlan } from './attack.ts'
 import { kindNames } from './bodies.ts'
 import { probe, type Seen } from './probe.ts'
+import { measureReaders } from './readers.ts'
 import { type Abused, startAbused } from './start-abused.ts'
 
 const values = readOptions('What clients see beside bodies that are made to be slow, and what memory they take.', {
@@ -171,7 +172,14 @@ const measureMemory = async (wiring: Wiring, as: string, kind: string) => {
 
 const children = createChildren()
 const machine = machineNow()
-const tables: string[] = []
+const readers = measureReaders(seed, Number(values.bytes))
+const tables = [
+  'longest time without anything else, by reader and its worst input',
+  markdownTable(
+    ['reader', 'input', 'ms'],
+    readers.map(({ name, kind, ms }) => [name, kind, ms.toFixed(1)]),
+  ),
+]
 const beside: Row[] = []
 for (const wiring of wirings) {
   const env = { CTX_RESPONSE_CACHE_MODELS: 'bench', CTX_RESPONSE_CACHE_MAX_BYTES: '64MiB' }
@@ -216,4 +224,4 @@ if (Number(values.clients) > 0) {
 process.stdout.write(
   `${[`${values.connections} connections that send ${values.bytes} bytes, ${machineText(machine)}`, ...tables].join('\n\n')}\n`,
 )
-await writeFigures('abuse.json', { machine, options: values, beside, memory })
+await writeFigures('abuse.json', { machine, options: values, readers, beside, memory })

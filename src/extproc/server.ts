@@ -7,6 +7,7 @@ import type { ContextCacheManager } from '../context/context-cache-manager.ts'
 import { envoyBodyBytes } from '../options/envoy-body-bytes.ts'
 import { acceptAnyAuthority } from './any-authority.ts'
 import { createExtProcCodec } from './codec.ts'
+import { widenConnections } from './connection-window.ts'
 import { type ServedStream, type StreamMethod, type StreamStatus, serveStream } from './grpc-stream.ts'
 import { createHealthCheck, createHealthWatch, type HealthState } from './health.ts'
 import { createListener, type ListenAddress, type Listener, type RefusedPeer } from './listener.ts'
@@ -138,6 +139,7 @@ export const createExtProcServer = (options: ExtProcServerOptions) => {
       if ('socketPath' in listen) await removeStaleSocket(listen.socketPath)
       const { tls, anyAuthority } = options
       const injector = server.createConnectionInjector(ServerCredentials.createInsecure())
+      widenConnections(server)
       const files = tls === 'self-signed' ? undefined : tls
       const known = files === undefined ? undefined : await readTlsFiles(files)
       const accept = anyAuthority === true ? acceptAnyAuthority : undefined

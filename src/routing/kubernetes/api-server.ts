@@ -34,6 +34,8 @@ export class ApiServerFault extends Error {
 
 /** A list of 10,000 pods has some 100 MB. */
 const maxAnswerBytes = 256 * 1024 * 1024
+/** etcd takes objects of up to 1.5 MiB. */
+const maxEventLength = 2 * 1024 * 1024
 /** A peer that is gone without a word is noticed 10 s later. */
 const keepAliveMs = 30_000
 
@@ -89,7 +91,7 @@ export const connectApiServer = async (kubeconfigFile: string | undefined): Prom
       answer.socket.setKeepAlive(true, keepAliveMs)
       onOpen()
       try {
-        for await (const line of createInterface(answer)) onEvent(readJson(line))
+        for await (const line of createInterface(answer)) onEvent(readJson(line, maxEventLength))
       } catch {
         answer.destroy()
       }
