@@ -5,7 +5,7 @@ import { createRedisConnection } from '../redis/create-redis-connection.ts'
 import type { RedisConnection } from '../redis/redis-connection.ts'
 import type { Evicted, KvLimit } from '../sessions/limits.ts'
 import { createMemorySessionStore } from '../sessions/memory/create-memory-session-store.ts'
-import { createProcessMemoryWatch } from '../sessions/memory/process-memory.ts'
+import { watchProcessMemory } from '../sessions/memory/process-memory.ts'
 import { createRedisSessionStore } from '../sessions/redis/create-redis-session-store.ts'
 import type { SessionStore } from '../sessions/session-store.ts'
 import type { Logger } from '../telemetry/logger.ts'
@@ -71,7 +71,7 @@ const openStores = async (config: Config, parts: StoreParts) => {
         tombstoneSeconds: sessions.tombstoneSeconds,
         supersededGraceMs,
         kvLimit: kvLimitOf(config),
-        memory: { watch: createProcessMemoryWatch(), threshold: sessions.memoryThreshold },
+        memory: { watch: watchProcessMemory, threshold: sessions.memoryThreshold },
         onEvicted,
       })
       return {

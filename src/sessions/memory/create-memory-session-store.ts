@@ -47,7 +47,7 @@ export const createMemorySessionStore = ({
   const removals = new MemoryRemovals()
   const table = new SessionTable({ removals, maxSessions, tombstoneSeconds, kvLimit, onEvicted })
   const sessions = new MemorySessions({ table, removals, supersededGraceMs })
-  memory?.watch.start(({ usedBytes, limitBytes }) => {
+  const stopWatch = memory?.watch(({ usedBytes, limitBytes }) => {
     // Something else may fill the memory: one reading evicts at most half of the sessions, and never the last few.
     const roomBytes = limitBytes * memory.threshold - usedBytes
     table.setCeiling(Math.max(leastSessionsBytes, table.bytes / 2, table.bytes + roomBytes))
@@ -67,7 +67,7 @@ export const createMemorySessionStore = ({
     setTtl: async ({ key, tenant, ttlSeconds }) => sessions.setTtl(key, tenant, ttlSeconds, nowMs()),
     remove: async ({ key, tenant }) => sessions.remove(key, tenant, nowMs()),
     identity: async () => identity,
-    close: async () => memory?.watch.stop(),
+    close: async () => stopWatch?.(),
     announce: async ({ session, graceMs, ...artefact }) => removals.announce(session, artefact, nowMs() + graceMs),
     expireDue: async (limit) => {
       const ended = table.expireDue(limit, nowMs())

@@ -7,28 +7,20 @@ export interface MemoryReading {
   readonly limitBytes: number
 }
 
-/** Reports memory use, at the start and after changes. */
-export interface MemoryWatch {
-  start(onReading: (reading: MemoryReading) => void): void
-  stop(): void
-}
+/** Reports memory use, at once and after changes, until the returned function is called. */
+export type MemoryWatch = (onReading: (reading: MemoryReading) => void) => () => void
 
 /**
  * Reads this process's memory after every full garbage collection: before one, garbage counts as used. V8 makes one
  * long before its heap is full. Reports the tighter limit: the heap's, or the container's for the whole process.
  */
-export const createProcessMemoryWatch = (): MemoryWatch => {
-  let observer: PerformanceObserver | undefined
-  return {
-    start: (onReading) => {
-      onReading(readMemory())
-      observer = new PerformanceObserver((list) => {
-        if (list.getEntries().some(isFullCollection)) onReading(readMemory())
-      })
-      observer.observe({ entryTypes: ['gc'] })
-    },
-    stop: () => observer?.disconnect(),
-  }
+export const watchProcessMemory: MemoryWatch = (onReading) => {
+  onReading(readMemory())
+  const observer = new PerformanceObserver((list) => {
+    if (list.getEntries().some(isFullCollection)) onReading(readMemory())
+  })
+  observer.observe({ entryTypes: ['gc'] })
+  return () => observer.disconnect()
 }
 
 const isFullCollection = (entry: PerformanceEntry & { readonly detail?: unknown }): boolean => {

@@ -21,9 +21,9 @@ describe('the memory store', () => {
         // Nothing is taken yet, so that up to the threshold all is for sessions.
         memory: {
           threshold,
-          watch: {
-            start: (onReading) => onReading({ usedBytes: 0, limitBytes: limits.sessionBytes / threshold }),
-            stop: () => {},
+          watch: (onReading) => {
+            onReading({ usedBytes: 0, limitBytes: limits.sessionBytes / threshold })
+            return () => {}
           },
         },
         nowMs,

@@ -133,14 +133,12 @@ describe('a memory store in a process that is short of memory', () => {
   beforeEach(async () => {
     evicted = []
     isWatching = false
-    const watch = {
-      start: (onReading: (reading: MemoryReading) => void) => {
-        isWatching = true
-        read = onReading
-      },
-      stop: () => {
+    const watch = (onReading: (reading: MemoryReading) => void) => {
+      isWatching = true
+      read = onReading
+      return () => {
         isWatching = false
-      },
+      }
     }
     under = memoryUnderTest({ memory: { threshold: 0.85, watch }, onEvicted: (what: string) => evicted.push(what) })
     for (let index = 0; index < 1_000; index += 1) {

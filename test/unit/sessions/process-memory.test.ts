@@ -1,7 +1,7 @@
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterEach, describe, expect, jest, test } from '@jest/globals'
-import { createProcessMemoryWatch, type MemoryReading } from '../../../src/sessions/memory/process-memory.ts'
+import { type MemoryReading, watchProcessMemory } from '../../../src/sessions/memory/process-memory.ts'
 import { eventually } from '../../support/eventually.ts'
 
 setFlagsFromString('--expose-gc')
@@ -9,8 +9,7 @@ const collectGarbage: () => void = runInNewContext('gc')
 
 test('memory is read at the start, and after every full garbage collection until the watch is stopped', async () => {
   const readings: MemoryReading[] = []
-  const watch = createProcessMemoryWatch()
-  watch.start((reading) => readings.push(reading))
+  const stop = watchProcessMemory((reading) => readings.push(reading))
   expect(readings).toHaveLength(1)
   collectGarbage()
   await eventually(() => readings.length > 1)
@@ -19,8 +18,8 @@ test('memory is read at the start, and after every full garbage collection until
     expect(usedBytes).toBeGreaterThan(1_000_000)
     expect(limitBytes).toBeGreaterThan(usedBytes)
   }
-  watch.stop()
-  watch.stop()
+  stop()
+  stop()
   const { length } = readings
   collectGarbage()
   await new Promise((resolve) => setImmediate(resolve))
@@ -36,9 +35,7 @@ describe('memory of a process', () => {
     jest.spyOn(process.memoryUsage, 'rss').mockReturnValue(residentBytes)
     jest.spyOn(process, 'constrainedMemory').mockReturnValue(containerBytes)
     const readings: MemoryReading[] = []
-    const watch = createProcessMemoryWatch()
-    watch.start((reading) => readings.push(reading))
-    watch.stop()
+    watchProcessMemory((reading) => readings.push(reading))()
     return readings[0]
   }
 
