@@ -1,13 +1,11 @@
 import type { SessionKey, SessionRecord, StoredKv, TenantKey, TokenTotals } from './session-record.ts'
 
+/** A session, which behaves as if it did not exist to every other tenant. */
+export type OwnedSession = Pick<SessionRecord, 'key' | 'tenant'>
+
 /** A session to be written before its first turn is forwarded. */
-export interface NewSession {
-  readonly key: SessionKey
-  readonly tenant: TenantKey
-  readonly sealedId: string
-  readonly model: string
-  readonly ttlSeconds: number
-  readonly pod: string | undefined
+export interface NewSession
+  extends Pick<SessionRecord, 'key' | 'tenant' | 'sealedId' | 'model' | 'ttlSeconds' | 'pod'> {
   readonly turnId: string
   /** How long the first turn may take; past that the unfinished session is swept. */
   readonly leaseMs: number
@@ -39,9 +37,7 @@ export type CreateOutcome =
   | { readonly kind: 'key-reused' }
 
 /** A turn that is about to be sent to an engine. It holds a lease, so that the session cannot expire under it. */
-export interface BeginTurn {
-  readonly key: SessionKey
-  readonly tenant: TenantKey
+export interface BeginTurn extends OwnedSession {
   readonly turnId: string
   readonly leaseMs: number
 }
@@ -63,9 +59,7 @@ export type BeginOutcome =
   | { readonly kind: 'unknown' }
 
 /** A turn whose answer completed. */
-export interface CompleteTurn {
-  readonly key: SessionKey
-  readonly tenant: TenantKey
+export interface CompleteTurn extends OwnedSession {
   readonly turnId: string
   /** The pod that really served. */
   readonly pod: string
@@ -136,7 +130,7 @@ export interface SessionStore {
   setKvStatus(change: { readonly key: SessionKey; readonly status: string }): Promise<void>
   /** Drops stored KV of no use from the sessions that have it, queues its removal; resolves to how many had some. */
   dropArtefacts(drop: { readonly artefactIds: readonly string[]; readonly reason: string }): Promise<number>
-  get(owner: { readonly key: SessionKey; readonly tenant: TenantKey }): Promise<SessionRecord | undefined>
+  get(session: OwnedSession): Promise<SessionRecord | undefined>
   /**
    * The tenant's live sessions, newest first; `after` is the last key of the page before, and may have ended meanwhile.
    * Once nothing is known of it any more the list starts over. `limit` 1 to 100.
@@ -147,16 +141,12 @@ export interface SessionStore {
     readonly after: SessionKey | undefined
   }): Promise<SessionPage>
   /** Sets the TTL anew from now. */
-  setTtl(change: {
-    readonly key: SessionKey
-    readonly tenant: TenantKey
-    readonly ttlSeconds: number
-  }): Promise<SessionRecord | undefined>
+  setTtl(change: OwnedSession & { readonly ttlSeconds: number }): Promise<SessionRecord | undefined>
   /**
    * Deletes: tombstone, and removal queued. An expired session that a turn is about to start anew is deleted, too.
    * `false`: there is no such session of this tenant.
    */
-  remove(owner: { readonly key: SessionKey; readonly tenant: TenantKey }): Promise<boolean>
+  remove(session: OwnedSession): Promise<boolean>
   /** Names this store for all gateways that share it. When its data is lost, it gets what the first to ask calls it. */
   identity(): Promise<string>
   close(): Promise<void>

@@ -1,15 +1,12 @@
-import type { SessionKey, SessionRecord, StoredKv, TenantKey } from '../session-record.ts'
+import type { SessionRecord, StoredKv } from '../session-record.ts'
 import type { Due } from './deadline-queue.ts'
 import type { Place } from './idle-order.ts'
 import type { TurnLease } from './turn-leases.ts'
 
 /** A live session. */
-export interface MemorySession extends Due<MemorySession> {
-  readonly key: SessionKey
-  readonly tenant: TenantKey
-  readonly sealedId: string
-  readonly model: string
-  readonly createdAtMs: number
+export interface MemorySession
+  extends Due<MemorySession>,
+    Pick<SessionRecord, 'key' | 'tenant' | 'sealedId' | 'model' | 'createdAtMs'> {
   /** Rises with every session: its place in the tenant's list. */
   readonly sequence: number
   isLive: boolean
@@ -34,13 +31,9 @@ export interface MemorySession extends Due<MemorySession> {
 }
 
 /** What stays of a session that has ended; a deleted one keeps no texts. */
-export interface Tombstone {
+export interface Tombstone
+  extends Readonly<Pick<MemorySession, 'tenant' | 'sequence' | 'sealedId' | 'model' | 'ttlSeconds'>> {
   readonly kind: 'deleted' | 'expired'
-  readonly tenant: TenantKey
-  readonly sequence: number
-  readonly sealedId: string
-  readonly model: string
-  readonly ttlSeconds: number
   readonly cause: 'time' | 'eviction'
   forgetAtMs: number
   /** Of turns that may revive it. */
