@@ -2,7 +2,7 @@ import { nanoid } from 'nanoid'
 import type { RedisConnection } from '../../redis/redis-connection.ts'
 import { clampCount, type Evicted, type KvLimit } from '../limits.ts'
 import type { Removal, RemovalQueue } from '../removal-queue.ts'
-import type { SessionKey, SessionRecord, TenantKey } from '../session-record.ts'
+import type { SessionKey, TenantKey } from '../session-record.ts'
 import type { BeginOutcome, BeginTurn, CreateOutcome, SessionStore, TurnExpiry } from '../session-store.ts'
 import { createScriptRunner, readAll, type ScriptReply } from './session-script-runner.ts'
 import { assertId, escapeLine, readTombstone, toRecord, unescapeLine } from './session-text.ts'
@@ -38,16 +38,14 @@ const readRemoval = (claimed: unknown, claim: string): Removal => {
   }
 }
 
-const recordOf = ({ detail }: ScriptReply, tenant: TenantKey): SessionRecord => toRecord(detail, tenant)
-
 const toCreateOutcome = (reply: ScriptReply, tenant: TenantKey): CreateOutcome =>
   reply.outcome === 'key-reused'
     ? { kind: 'key-reused' }
-    : { kind: reply.outcome === 'created' ? 'created' : 'existing', record: recordOf(reply, tenant) }
+    : { kind: reply.outcome === 'created' ? 'created' : 'existing', record: toRecord(reply.detail, tenant) }
 
 const toBeginOutcome = (reply: ScriptReply, tenant: TenantKey): BeginOutcome => {
   const { outcome, nowMs } = reply
-  if (outcome === 'active') return { kind: 'active', record: recordOf(reply, tenant), nowMs }
+  if (outcome === 'active') return { kind: 'active', record: toRecord(reply.detail, tenant), nowMs }
   if (outcome === 'expired') return { kind: 'expired', ...readTombstone(reply.detail), cause: 'time', nowMs }
   return { kind: outcome === 'deleted' ? 'deleted' : 'unknown' }
 }
@@ -100,7 +98,11 @@ export const createRedisSessionStore = ({
       const args = [...turnArgs(turn), escapeLine(turn.pod), ...tokens, ...expiryArgs(turn.expiry)]
       const reply = await run('complete', args)
       if (reply.outcome === 'gone') return { kind: 'gone' }
-      return { kind: 'completed', record: recordOf(reply, turn.tenant), isCounted: reply.outcome === 'completed' }
+      return {
+        kind: 'completed',
+        record: toRecord(reply.detail, turn.tenant),
+        isCounted: reply.outcome === 'completed',
+      }
     },
 
     async abandon({ key, turnId }) {
@@ -123,8 +125,8 @@ export const createRedisSessionStore = ({
     },
 
     async get({ key, tenant }) {
-      const reply = await run('get', [key, tenant])
-      return reply.outcome === 'found' ? recordOf(reply, tenant) : undefined
+      const { outcome, detail } = await run('get', [key, tenant])
+      return outcome === 'found' ? toRecord(detail, tenant) : undefined
     },
 
     async list({ tenant, limit, after }) {
@@ -136,8 +138,8 @@ export const createRedisSessionStore = ({
     },
 
     async setTtl({ key, tenant, ttlSeconds }) {
-      const reply = await run('set-ttl', [key, tenant, clampCount(ttlSeconds)])
-      return reply.outcome === 'found' ? recordOf(reply, tenant) : undefined
+      const { outcome, detail } = await run('set-ttl', [key, tenant, clampCount(ttlSeconds)])
+      return outcome === 'found' ? toRecord(detail, tenant) : undefined
     },
 
     async remove({ key, tenant }) {
@@ -176,8 +178,7 @@ export const createRedisSessionStore = ({
     },
 
     async ack(removals) {
-      const args: string[] = []
-      for (const { id, claim } of removals) args.push(id, claim)
+      const args = removals.flatMap(({ id, claim }) => [id, claim])
       await run('ack', args)
     },
 

@@ -11,9 +11,6 @@ export interface ScriptReply {
   readonly detail: unknown
 }
 
-/** Runs a session script; `name` is that of a file in `scripts/`. @throws StoreUnavailableError */
-export type ScriptRunner = (name: string, args: readonly (string | number)[]) => Promise<ScriptReply>
-
 /** Reads each item of a reply's detail that must be a list. */
 export const readAll = <T>(detail: unknown, read: (item: unknown) => T): readonly T[] => {
   if (!Array.isArray(detail)) throw new Error('A session script answered without a list')
@@ -22,17 +19,18 @@ export const readAll = <T>(detail: unknown, read: (item: unknown) => T): readonl
 
 const scriptFolder = new URL('scripts/', import.meta.url)
 
+/** Runs a session script by its `name`, that of a file in `scripts/`. @throws StoreUnavailableError */
 export const createScriptRunner = (options: {
   readonly connection: RedisConnection
   readonly tombstoneSeconds: number
   readonly onCorrupted: () => void
-}): ScriptRunner => {
+}) => {
   const { connection, onCorrupted } = options
   const names = readdirSync(scriptFolder).flatMap((file) => /^(.+)\.lua$/.exec(file)?.[1] ?? [])
   const scripts = new Map(names.map((name) => [name, loadScript(scriptFolder, name)]))
   const tombstoneMs = clampCount(options.tombstoneSeconds * 1000)
 
-  return async (name, args) => {
+  return async (name: string, args: readonly (string | number)[]): Promise<ScriptReply> => {
     const script = scripts.get(name)
     if (script === undefined) throw new Error(`No script ${name}`)
     const reply = await connection.run(script, [], [connection.keyPrefix, tombstoneMs, ...args]).catch(toStoreFault)
