@@ -1,6 +1,6 @@
 import type { Decision } from '../context/context-cache-manager.ts'
 import { loadProtoMethod } from '../protobuf/load-proto-method.ts'
-import { decisionMessage, headerMutation, lbMetadata } from './replies.ts'
+import { decisionMessage, dynamicMetadata, headerMutation } from './replies.ts'
 
 /** Full name of the service, which is also its name in health checks. */
 export const externalProcessorService = 'envoy.service.ext_proc.v3.ExternalProcessor'
@@ -211,7 +211,7 @@ const toMessage = (reply: Reply): object => {
       const { phase, setHeaders = {}, removeHeaders, destinations } = reply
       const isTrailers = phase === 'request_trailers' || phase === 'response_trailers'
       const part = isTrailers ? {} : { response: headerMutation(setHeaders, removeHeaders) }
-      return { [phase]: part, ...lbMetadata(destinations) }
+      return { [phase]: part, ...dynamicMetadata(destinations) }
     }
     case 'decision':
       return {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import type { Decision, ForwardDecision } from '../../../src/context/context-cache-manager.ts'
-import { type Outcome, outcomeOf } from '../../../src/extproc/replies.ts'
+import { decisionMessage } from '../../../src/extproc/replies.ts'
 import { GatewayError } from '../../../src/openai/gateway-error.ts'
 
 const plain: ForwardDecision = {
@@ -14,17 +14,39 @@ const plain: ForwardDecision = {
   ticket: undefined,
 }
 
-const respondOf = (decision: Decision): Extract<Outcome, { kind: 'respond' }> => {
-  const outcome = outcomeOf(decision)
-  if (outcome.kind !== 'respond') throw new Error(`respond expected, not ${outcome.kind}`)
-  return outcome
+type Texts = Readonly<Record<string, string>>
+
+const messageOf = (decision: Decision) => decisionMessage('request_headers', decision)
+
+const setHeaders = (headers: Texts) => ({
+  set_headers: Object.entries(headers).map(([key, value]) => ({
+    header: { key, raw_value: Buffer.from(value) },
+    append_action: 2,
+  })),
+})
+
+const struct = (texts: Texts) => ({
+  structValue: {
+    fields: Object.fromEntries(Object.entries(texts).map(([key, stringValue]) => [key, { stringValue }])),
+  },
+})
+
+const destinations = (pods: string) => ({ 'envoy.lb': struct({ 'x-gateway-destination-endpoint': pods }) })
+
+interface Answer {
+  readonly status: number
+  readonly headers: Texts
+  readonly body: Buffer
+  readonly details: string
 }
 
-type Changes = Omit<Extract<Outcome, { kind: 'forward' }>, 'kind'>
+const answer = ({ status, headers, ...rest }: Answer) => ({
+  immediate_response: { status: { code: status }, headers: setHeaders(headers), ...rest },
+})
 
 describe('forward', () => {
-  test.each<[string, Partial<ForwardDecision>, Changes]>([
-    ['one destination', {}, { setHeaders: {}, destinations: '10.0.0.1:8000', ctx: {} }],
+  test.each<[string, Partial<ForwardDecision>, Texts, object]>([
+    ['one destination', {}, {}, destinations('10.0.0.1:8000')],
     [
       'everything',
       {
@@ -36,63 +58,69 @@ describe('forward', () => {
         responseHeaders: { 'x-session-id': 'ctx_1', 'x-context-cache': 'none' },
         ticket: 't',
       },
+      { 'x-a': 'b', ':path': '/v1/completions' },
       {
-        setHeaders: { 'x-a': 'b', ':path': '/v1/completions' },
-        destinations: '10.0.0.1:8000,10.0.0.2:8000',
-        ctx: {
+        ...destinations('10.0.0.1:8000,10.0.0.2:8000'),
+        ctx: struct({
           splice: '"cache_salt":"s"',
           model: 'm',
           turn: 't',
           headers: 'x-session-id:ctx_1\nx-context-cache:none\n',
-        },
+        }),
       },
     ],
     [
       'no framing headers',
       { requestHeaders: { 'content-length': '7', 'transfer-encoding': 'chunked', 'x-a': 'b' } },
-      { setHeaders: { 'x-a': 'b' }, destinations: '10.0.0.1:8000', ctx: {} },
+      { 'x-a': 'b' },
+      destinations('10.0.0.1:8000'),
     ],
-  ])('%s', (_name, part, changes) => {
-    expect(outcomeOf({ ...plain, ...part })).toEqual({ kind: 'forward', ...changes })
+  ])('%s', (_name, part, headers, fields) => {
+    const mutation = { header_mutation: { ...setHeaders(headers), remove_headers: [] } }
+    expect(messageOf({ ...plain, ...part })).toEqual({
+      request_headers: { response: Object.keys(headers).length === 0 ? {} : mutation },
+      dynamic_metadata: { fields },
+    })
   })
 })
 
 test('a passthrough may set headers', () => {
   const passed = { kind: 'passthrough', destinations: [], requestHeaders: { 'x-a': 'b' } } as const
-  expect(outcomeOf(passed)).toEqual({ kind: 'forward', setHeaders: { 'x-a': 'b' }, destinations: undefined, ctx: {} })
+  expect(messageOf(passed)).toEqual({
+    request_headers: { response: { header_mutation: { ...setHeaders({ 'x-a': 'b' }), remove_headers: [] } } },
+  })
 })
 
 describe('answers', () => {
   test('are JSON, with their own headers', () => {
-    const answer = respondOf({
-      kind: 'response',
-      status: 200,
-      body: { object: 'list' },
-      headers: { 'x-a': 'b', 'content-length': '9' },
-    })
-    expect(answer).toEqual({
-      kind: 'respond',
-      status: 200,
-      headers: { 'content-type': 'application/json', 'x-a': 'b' },
-      body: Buffer.from('{"object":"list"}'),
-      details: 'ctx_answer',
-    })
+    const headers = { 'x-a': 'b', 'content-length': '9' }
+    expect(messageOf({ kind: 'response', status: 200, body: { object: 'list' }, headers })).toEqual(
+      answer({
+        status: 200,
+        headers: { 'content-type': 'application/json', 'x-a': 'b' },
+        body: Buffer.from('{"object":"list"}'),
+        details: 'ctx_answer',
+      }),
+    )
   })
 
   test('of the cache have the same bytes', () => {
     const body = Buffer.from([1, 2, 3])
     const headers = { 'x-response-cache': 'hit', 'content-length': '9' }
-    expect(respondOf({ kind: 'cached-response', contentType: 'text/event-stream', body, headers })).toEqual({
-      kind: 'respond',
-      status: 200,
-      headers: { 'content-type': 'text/event-stream', 'x-response-cache': 'hit' },
-      body,
-      details: 'ctx_replay',
-    })
+    expect(messageOf({ kind: 'cached-response', contentType: 'text/event-stream', body, headers })).toEqual(
+      answer({
+        status: 200,
+        headers: { 'content-type': 'text/event-stream', 'x-response-cache': 'hit' },
+        body,
+        details: 'ctx_replay',
+      }),
+    )
   })
 
   test.each([204, 304])('%i has no body', (status) => {
-    expect(respondOf({ kind: 'response', status, body: {}, headers: {} }).body).toHaveLength(0)
+    expect(messageOf({ kind: 'response', status, body: {}, headers: {} })).toMatchObject({
+      immediate_response: { status: { code: status }, body: Buffer.alloc(0) },
+    })
   })
 
   test.each([
@@ -107,28 +135,26 @@ describe('answers', () => {
       }),
     ],
   ])('a body that is no JSON throws: %s', (_name, body) => {
-    expect(() => outcomeOf({ kind: 'response', status: 200, body, headers: {} })).toThrow()
+    expect(() => messageOf({ kind: 'response', status: 200, body, headers: {} })).toThrow()
   })
 
   test('rejections have the shape of OpenAI errors, and details under the fixed prefix', () => {
-    const answer = respondOf({
-      kind: 'reject',
-      error: new GatewayError('method_not_allowed', { param: 'x', headers: { allow: 'GET' } }),
-    })
-    expect(JSON.parse(answer.body.toString())).toEqual({
+    const error = new GatewayError('method_not_allowed', { param: 'x', headers: { allow: 'GET' } })
+    const body = {
       error: {
         message: 'This method is not allowed here.',
         type: 'invalid_request_error',
         param: 'x',
         code: 'method_not_allowed',
       },
-    })
-    expect({ ...answer, body: undefined }).toEqual({
-      kind: 'respond',
-      status: 405,
-      headers: { 'content-type': 'application/json', 'x-should-retry': 'false', allow: 'GET' },
-      body: undefined,
-      details: 'ctx_method_not_allowed',
-    })
+    }
+    expect(messageOf({ kind: 'reject', error })).toEqual(
+      answer({
+        status: 405,
+        headers: { 'content-type': 'application/json', 'x-should-retry': 'false', allow: 'GET' },
+        body: Buffer.from(JSON.stringify(body)),
+        details: 'ctx_method_not_allowed',
+      }),
+    )
   })
 })
