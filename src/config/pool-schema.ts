@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { apiKey, filePath, group, host, hostPort, integer, milliseconds } from '../options/values.ts'
+import { apiKey, filePath, flag, group, host, hostPort, integer, milliseconds } from '../options/values.ts'
 import { kv } from './kv-schema.ts'
 
 export const pods = z
@@ -54,7 +54,7 @@ export const kubernetes = z.strictObject({
 export const models = z.array(z.string().min(1)).default([])
 
 const access = {
-  https: z.boolean().default(false).describe('Whether the gateway’s own calls to the engines use HTTPS.'),
+  https: flag('Whether the gateway’s own calls to the engines use HTTPS.'),
   caFile: filePath
     .optional()
     .describe('PEM file with the authorities that sign the engines’ certificates. Default: those of Node.js.'),

@@ -4,6 +4,7 @@ import {
   bytes,
   decimal,
   filePath,
+  flag,
   group,
   headerName,
   host,
@@ -41,18 +42,12 @@ const listen = group({
     port: listenPort.default(50051).describe('gRPC port for Envoy; 0: any free one.'),
     socketPath: filePath.optional().describe('Path of a Unix socket to listen on instead of host and port.'),
     tls: tls.optional(),
-    selfSigned: z
-      .boolean()
-      .default(false)
-      .describe(
-        'Encrypts the gRPC port with a certificate made at each start, as endpoint pickers do. Clients cannot verify it: prefer `listen.extproc.tls`, which takes precedence.',
-      ),
-    anyAuthority: z
-      .boolean()
-      .default(false)
-      .describe(
-        'Accepts the authority that Istio’s Envoy sends (the name of its cluster), which Node.js refuses. Needed with Istio.',
-      ),
+    selfSigned: flag(
+      'Encrypts the gRPC port with a certificate made at each start, as endpoint pickers do. Clients cannot verify it: prefer `listen.extproc.tls`, which takes precedence.',
+    ),
+    anyAuthority: flag(
+      'Accepts the authority that Istio’s Envoy sends (the name of its cluster), which Node.js refuses. Needed with Istio.',
+    ),
     drainMs: milliseconds
       .default(10_000)
       .describe(
@@ -77,12 +72,9 @@ const tenant = group({
     .describe(
       'Request header with the caller, as verified by an authentication filter of Envoy, which must strip it from clients. Without it the Authorization header identifies the tenant.',
     ),
-  principalFromAnyPeer: z
-    .boolean()
-    .default(false)
-    .describe(
-      'Accepts `tenant.principalHeader` on a gRPC port that is neither a Unix socket, nor on a loopback address, nor asks for client certificates. Whoever reaches the port can then be any tenant: only where a network policy lets Envoy alone connect.',
-    ),
+  principalFromAnyPeer: flag(
+    'Accepts `tenant.principalHeader` on a gRPC port that is neither a Unix socket, nor on a loopback address, nor asks for client certificates. Whoever reaches the port can then be any tenant: only where a network policy lets Envoy alone connect.',
+  ),
 })
 
 const sessions = group({
@@ -123,10 +115,7 @@ const sessions = group({
   }),
   minTtlSeconds: seconds.default(1).describe('Shortest time to live that a request may ask for.'),
   maxTtlSeconds: seconds.default(604_800).describe('Longest time to live that a request may ask for.'),
-  sliding: z
-    .boolean()
-    .default(false)
-    .describe('Whether each completed turn restarts the time to live. Otherwise it counts from the create.'),
+  sliding: flag('Whether each completed turn restarts the time to live. Otherwise it counts from the create.'),
   tombstoneSeconds: seconds
     .default(86_400)
     .describe('How long an expired or deleted session is known as such, and an expired one can be revived.'),

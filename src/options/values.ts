@@ -17,6 +17,9 @@ export const seconds = integer(1, 999_999_999).meta({ unit: 's' })
 /** Size in bytes. */
 export const bytes = (min: number, max: number) => integer(min, max).meta({ unit: 'bytes' })
 
+/** A switch, off by default. */
+export const flag = (description: string) => z.boolean().default(false).describe(description)
+
 export const share = decimal(0.1, 1)
 
 export const host = z.string().min(1).max(255)
