@@ -8,16 +8,13 @@ type StoreChoice =
 
 /** The effective configuration: complete, checked, frozen. */
 export type Config = DeepReadonly<Omit<ParsedConfig, 'tenant' | 'sessions'>> & {
-  readonly tenant: {
-    readonly secret: string
-    readonly principalHeader: string | undefined
-    readonly principalFromAnyPeer: boolean
-  }
+  readonly tenant: DeepReadonly<Omit<ParsedConfig['tenant'], 'secret' | 'secretFile'>> & { readonly secret: string }
   readonly sessions: DeepReadonly<Omit<ParsedConfig['sessions'], 'store' | 'redisUrl' | 'redisUrlFile'>> & StoreChoice
 }
 
 /** Fills in defaults that depend on other options, and freezes everything. `parsed` has passed `checkAcrossOptions`. */
 export const completeConfig = (parsed: ParsedConfig, options: { readonly generateSecret: () => string }): Config => {
+  const { secret = options.generateSecret(), secretFile: _secretFile, ...tenant } = parsed.tenant
   const { store, redisUrl, redisUrlFile: _redisUrlFile, ...sessions } = parsed.sessions
   const choice: StoreChoice =
     redisUrl !== undefined && storeOf({ store, redisUrl }) === 'redis'
@@ -25,11 +22,7 @@ export const completeConfig = (parsed: ParsedConfig, options: { readonly generat
       : { store: 'memory', ignoresRedis: redisUrl !== undefined }
   return deepFreeze({
     ...parsed,
-    tenant: {
-      secret: parsed.tenant.secret ?? options.generateSecret(),
-      principalHeader: parsed.tenant.principalHeader,
-      principalFromAnyPeer: parsed.tenant.principalFromAnyPeer,
-    },
+    tenant: { ...tenant, secret },
     sessions: { ...sessions, ...choice },
   })
 }

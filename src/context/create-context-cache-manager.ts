@@ -36,7 +36,7 @@ import { createUseSession, type UseSettings } from './use-session.ts'
 
 export interface ContextSettings extends CreateSettings, UseSettings, EndTurnSettings, JsonLimits {
   /** Header with the verified principal; undefined: the Authorization credential is the tenant. */
-  readonly principalHeader: string | undefined
+  readonly principalHeader?: string | undefined
   /** How long a deletion waits for the removal of the session's KV, which goes on after that. */
   readonly deleteWaitMs: number
   readonly reaper: ReaperSettings

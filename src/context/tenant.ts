@@ -15,7 +15,7 @@ export interface Tenants {
  */
 export const createTenants = (options: {
   readonly secret: string
-  readonly principalHeader: string | undefined
+  readonly principalHeader?: string | undefined
 }): Tenants => {
   const digest = (kind: 'principal' | 'authorization', value: string): TenantKey =>
     createHmac('sha256', options.secret).update(`tenant\n${kind}\n${value}`).digest('base64url') as TenantKey
