@@ -48,13 +48,7 @@ const sequence = (...values: readonly Buffer[]): Buffer => der(0x30, ...values)
 const objectId = (...bytes: readonly number[]): Buffer => der(0x06, Buffer.from(bytes))
 
 /** UTCTime, `300101000000Z`. */
-const time = (ms: number): Buffer =>
-  der(
-    0x17,
-    Buffer.from(
-      new Date(ms)
-        .toISOString()
-        .slice(2)
-        .replaceAll(/[-:T]|\.\d+/g, ''),
-    ),
-  )
+const time = (ms: number): Buffer => {
+  const [, digits = ''] = /^..(.*)\./.exec(new Date(ms).toISOString()) ?? []
+  return der(0x17, Buffer.from(`${digits.replaceAll(/\D/g, '')}Z`))
+}
