@@ -18,10 +18,7 @@ export interface SaltScope {
   readonly fingerprint: string
 }
 
-/**
- * Names the life that a session is in, so that one that starts anew under its id never meets its former KV. The life is
- * read from what is stored, else derived from the time at which it began.
- */
+/** Names a session's present life, so that one that starts anew under its id never meets the KV of a former one. */
 export const lifeOf = (
   turn: Pick<StartingTurn, 'restarted' | 'createdAtMs'>,
   storedLife: string | undefined,

@@ -58,10 +58,7 @@ export interface KvCache {
   finish(turn: Sealed<EndedTurn>): Promise<FinishOutcome>
   /** Ends the claim of a turn that failed or ran elsewhere. A fault goes to the log: the claim ends with its lease. */
   release(turn: Sealed<ReleasedTurn>): Promise<void>
-  /**
-   * Removes an artefact, or what pods hold of a session. `foreign`: another connector or pool wrote it.
-   * @throws what the connector throws
-   */
+  /** Removes an artefact, or what pods hold of a session. @throws what the connector throws */
   remove(removal: KvRemoval, signal: AbortSignal): Promise<RemoveOutcome>
   /** Removes KV that nobody remembers. @throws what the connector throws */
   sweep(artefacts: KnownArtefacts, signal: AbortSignal): Promise<void>

@@ -15,10 +15,7 @@ export class RedisSilentError extends RedisUnavailableError {}
 /** Whether Redis refused to write as a replica: the master is elsewhere, so connecting anew may find it. */
 export const isReadOnlyRefusal = (error: Error): boolean => /\bREADONLY\b/.test(error.message)
 
-/**
- * An error of the Redis client without arguments of commands: ioredis attaches all of them, and Redis quotes those of
- * commands it does not know.
- */
+/** An error without the arguments of its command: ioredis attaches them, and Redis quotes those of unknown commands. */
 export const withoutArguments = (error: unknown): Error => {
   if (!types.isNativeError(error)) return new Error('Unknown fault of the Redis client')
   const plain = new Error(error.message.replace(/,? with args beginning with.*/s, ''))

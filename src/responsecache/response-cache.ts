@@ -30,9 +30,7 @@ export const ownCopy = (bytes: Buffer): Buffer => {
 export const entryBytes = (key: ResponseKey, response: CachedResponse): number =>
   key.identity.length + response.body.length + response.contentType.length + entryOverheadBytes
 
-/**
- * Caches whole responses by exact request, for all models and tenants. It never fails: what does not fit is not cached.
- */
+/** Caches whole responses by exact request, for all models and tenants. What does not fit is left out: no errors. */
 export interface ResponseCache {
   /** The response to exactly this request, which becomes the most recently used one; undefined on a miss. */
   lookUp(key: ResponseKey): CachedResponse | undefined

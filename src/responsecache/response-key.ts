@@ -11,10 +11,7 @@ export interface ResponseKey {
   readonly identity: Buffer
 }
 
-/**
- * The key of a request. The form of its response is part of it: JSON is never turned into a stream, nor a stream into
- * JSON, because neither could be done to the byte.
- */
+/** The key of a request and of the form of its response: neither JSON nor a stream becomes the other to the byte. */
 export const responseKeyOf = (request: {
   readonly tenant: string
   readonly model: string

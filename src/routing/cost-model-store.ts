@@ -11,10 +11,7 @@ export interface CostModelStore {
   save(engine: string, text: string): Promise<void>
 }
 
-/**
- * Restores a cost model at the start and saves it while it learns. A store that fails does not affect turns: errors go
- * to `onFault`, which must not throw.
- */
+/** Restores a cost model at the start and saves it while it learns. Faults of the store go to `onFault` alone. */
 export const createCostModelKeeper = (options: {
   readonly model: CostModel
   readonly store: CostModelStore

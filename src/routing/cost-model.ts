@@ -48,10 +48,7 @@ interface Fits {
   readonly load: Fit
 }
 
-/**
- * Milliseconds to load what a pod that already holds `residentTokens` lacks of a stored prefix; undefined where it
- * lacks nothing or computes it sooner, so that nothing is loaded.
- */
+/** Milliseconds to load what a pod lacks of a stored prefix; undefined: it lacks nothing, or computes it sooner. */
 export const worthwhileLoadMs = (
   costs: CostEstimate,
   load: { readonly model: string; readonly stored: StoredPrefix; readonly residentTokens: number },
@@ -151,10 +148,7 @@ const fading = 0.02
 const clampedAfter = 5
 const mostAboveExpected = 4
 const mostBelowExpected = 1 / 8
-/**
- * An unknown queue or a busy machine only ever makes an observation longer. So one that is longer than expected counts
- * less than one that is shorter, and the line settles near the undisturbed ones.
- */
+/** Waits only make an observation longer: longer ones count less, so the line settles near the undisturbed ones. */
 const weightOfLonger = 0.2
 const weightOfShorter = 0.8
 /** Below this variance over squared mean, units are too similar to tell the fixed part from the part per unit. */

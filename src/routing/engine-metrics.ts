@@ -24,10 +24,7 @@ const fieldsByName: ReadonlyMap<string, keyof typeof noLoad> = new Map([
 /** One series for each set of adapters that vLLM has met, in a label; the value is the time it was last met. */
 const adaptersName = 'vllm:lora_requests_info'
 
-/**
- * A sample: its name, labels in braces, whose quoted values may hold braces and escaped quotes, the value, and perhaps
- * a timestamp. Values that are negative or no number do not match.
- */
+/** Name, labels (quoted, with braces and escaped quotes or not), a value that is not negative, perhaps a timestamp. */
 const sample =
   /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:[ \t]*\{((?:[^"}]|"(?:[^"\\]|\\.)*")*)\})?[ \t]*(\+?[0-9][0-9.eE+-]*)(?:[ \t]+-?[0-9]+)?[ \t\r]*$/
 

@@ -3,10 +3,7 @@ const maxTurns = 65_536
 /** A younger turn may not have reached the engine: its KV is being loaded, or its body is on the way. */
 const reachedAfterMs = 30_000
 
-/**
- * Counts the turns that run on one pod. The end of a turn may be reported to another gateway: a turn is dropped when
- * the engine runs fewer requests than are counted, or after its lease.
- */
+/** Counts turns on one pod, until they end, their lease ends, or the engine runs fewer requests than are counted. */
 export class InFlightTurns {
   readonly #options: { readonly turnLeaseMs: number; readonly nowMs: () => number }
   /** By turn id. All leases are equally long, so the order of starts is the order of expiry. */

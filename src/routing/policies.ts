@@ -18,10 +18,7 @@ export const policyNames = [
 
 export type PolicyName = (typeof policyNames)[number]
 
-/**
- * All policies, `defaultPolicy` first, as {@link createRouter} takes them. `random` is `Math.random` by default,
- * `costs` a model that does not learn.
- */
+/** All policies, `defaultPolicy` first. Defaults: `random` is `Math.random`, `costs` a model that does not learn. */
 export const createPolicies = (options: {
   readonly defaultPolicy: PolicyName
   readonly stickiness: Stickiness

@@ -9,10 +9,7 @@ export const maxPrefixBytes = 32_768
 const blockBytes = 1024
 const maxPodsPerBlock = 4
 
-/**
- * Which pods have computed the beginning of a request body lately, so that its KV probably is in their prefix caches.
- * Above `maxBlocks`, the block that was used longest ago is forgotten.
- */
+/** Which pods computed the beginning of a body lately, and so probably hold its KV. The last used `maxBlocks` stay. */
 export const createPrefixIndex = (options: { readonly maxBlocks: number }) => {
   const podsOf = new LRUCache<string, readonly PodAddress[]>({ max: options.maxBlocks })
   return {

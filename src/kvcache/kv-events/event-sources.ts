@@ -12,10 +12,7 @@ export interface KvEventSource {
   readonly topic: string
 }
 
-/**
- * Asks a pod (`host:port`) where it publishes. Empty: it publishes nothing, or does not know the question.
- * @throws Error when the pod does not answer in time, or answers something else
- */
+/** Asks a pod (`host:port`) where it publishes. Empty: it does not. @throws Error when it does not answer in time */
 export type EventSources = (pod: string, signal: AbortSignal) => Promise<readonly KvEventSource[]>
 
 /** vLLM's `GET /kv_event_sources`: a map from data parallel rank to that rank's publisher. */

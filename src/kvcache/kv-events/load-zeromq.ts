@@ -1,9 +1,6 @@
 import { createRequire } from 'node:module'
 
-/**
- * The optional package zeromq: only KV events need it, and it brings a native library of 34 MB.
- * @throws Error that says how to install it
- */
+/** The optional package zeromq, a native library of 34 MB for KV events. @throws Error that says how to install it */
 export const loadZeromq = (
   load: (name: string) => unknown = createRequire(import.meta.url),
 ): typeof import('zeromq') => {

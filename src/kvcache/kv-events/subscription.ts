@@ -22,10 +22,7 @@ export const maxMessagesInMemory = maxQueuedMessages + 2
 /** The head of a list of three and a 64-bit float: the timestamp, in which repeats differ. */
 const timestampBytes = 10
 
-/**
- * Subscribes to an engine's ZeroMQ publisher, again after each lost connection. Returns what closes the subscription.
- * @throws Error when the address is invalid
- */
+/** Subscribes, again after each lost connection; returns what ends that. @throws Error when the address is invalid */
 export const openSubscription = (source: KvEventSource, options: SubscriptionOptions): (() => Promise<void>) => {
   const { Subscriber } = loadZeromq()
   const socket = new Subscriber({

@@ -20,10 +20,7 @@ const idPattern = /^[\w-]{22}[0-9a-f]{28}$/
 
 const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex')
 
-/**
- * Name of the artefact that this turn leaves: 132 bits of the session's key; 80 bits of a SHA-256 (hex) over tenant,
- * model, engine, session and turn, so that no file is written twice; 32 bits of the engine's fingerprint.
- */
+/** Names the artefact of a turn: 132 bits of the session's key, 80 of a hash over the turn, 32 of the engine's. */
 export const artefactIdOf = (turn: KvTurn, fingerprint: string): string => {
   const digest = digestOf(JSON.stringify([turn.tenant, turn.model, fingerprint, turn.session, turn.turnId]))
   return artefactIdFor(turn.session, digest.slice(0, turnDigits) + engineMarkOf(fingerprint))

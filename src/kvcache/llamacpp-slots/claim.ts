@@ -7,10 +7,7 @@ export const slotClaim = z.object({
   slot: z.int().min(-1),
   /** The last completion that ran in the slot, or in any where it holds none, before the turn; -1: none. */
   previousTask: z.int(),
-  /**
-   * A number that llama-server takes as `n_keep` and reports with the slot, which shows whose turn ran there last. It
-   * matters only with `--context-shift`, which excludes stored KV.
-   */
+  /** Sent as `n_keep`: engines report it with the slot, and use it only with `--context-shift`, without stored KV. */
   tag: z.int(),
   /** Of the engine, or {@link unknownEngine}; it names the artefact that the turn leaves. */
   fingerprint: z.string(),
@@ -21,8 +18,5 @@ export const unknownEngine = ''
 
 export type SlotClaim = z.infer<typeof slotClaim>
 
-/**
- * Body fields of a request that must start from no KV of any session: any slot, and whatever lies there is not reused.
- * The same for every request, so that Envoy can add them by itself.
- */
+/** Body fields, the same for all, of a request that must start from no session's KV: any slot, and nothing reused. */
 export const fieldsWithoutSlot = { id_slot: -1, cache_prompt: false } as const

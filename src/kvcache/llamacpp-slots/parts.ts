@@ -31,10 +31,7 @@ export interface Parts
   readonly background: Set<Promise<void>>
 }
 
-/**
- * Ends the turn's lease; `content`: what it left in the slot. If the ledger is away, the lease runs out by itself. A
- * slot into which the engine still loads stays held until that has ended.
- */
+/** Ends the turn's lease, after a load that is still under way. `content`: what the turn left in the slot. */
 export const releaseSlot = async (parts: Parts, place: SlotTurn, content?: SlotContent): Promise<void> => {
   const loading = parts.lateLoads.get(place.turnId)
   if (loading === undefined) await endLease(parts, place, content)

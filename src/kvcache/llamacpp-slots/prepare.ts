@@ -15,10 +15,7 @@ import { stillHolds } from './slot-evidence.ts'
 
 /** How often a turn looks for another slot when something else has just begun to run in the one it claimed. */
 const maxTries = 3
-/**
- * How long a turn waits for another turn of its session whose end is not reported, or which holds the last slot. It
- * waits for a save as for a load: an engine computes nothing while it saves, and then the KV lies in the slot.
- */
+/** How long a turn waits for one of its session that is not reported or saved yet, or which holds the last slot. */
 const maxWaitMs = 500
 const pollMs = 20
 /** Below any context length, to which older builds of llama-server reduce it. */

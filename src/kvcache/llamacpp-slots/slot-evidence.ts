@@ -14,10 +14,7 @@ export const stillHolds = (content: SlotContent, seen: SlotSnapshot): boolean =>
 export const isAccountedFor = (content: SlotContent | undefined, seen: SlotSnapshot): boolean =>
   seen.tokens === 0 || content?.mark === markOf(seen)
 
-/**
- * Whether what an idle slot holds was left by this very turn. The engine repeats the turn's tag; where it does not,
- * number of tokens and task must fit.
- */
+/** Whether this very turn left what an idle slot holds: by its tag, which engines repeat, else by tokens and task. */
 export const isFromTurn = (
   turn: Pick<SlotClaim, 'previousTask' | 'tag'> & Pick<EndedTurn, 'totalTokens'>,
   seen: SlotSnapshot,

@@ -44,10 +44,7 @@ const eraseSession = async (parts: Parts, session: SessionKey, signal: AbortSign
   return reasons.flat().find((reason) => reason !== undefined)
 }
 
-/**
- * Erases an idle slot that belongs to `session`, or whose content the ledger does not know. Safe to repeat. Resolves to
- * why the slot was not erased although it should have been.
- */
+/** Erases an idle slot of `session`, or of unknown content. Resolves to why not, where it should have been erased. */
 const eraseSlot = async (
   parts: Parts,
   { pod, slot, session }: { readonly pod: string; readonly slot: number; readonly session?: SessionKey },

@@ -7,10 +7,7 @@ import type { Parts } from './parts.ts'
 import { StoreUnavailableFault } from './store-breaker.ts'
 import { objectKeysOf, parseStoredPrefix, type StoredPrefix } from './stored-prefix.ts'
 
-/**
- * Body member that makes vLLM (0.32 or later) report a turn's whole chain of blocks under its `session_id`, also blocks
- * that were cached before. Replaces a client's own `vllm_xargs`.
- */
+/** Makes vLLM (0.32 or later) report a turn's whole chain of blocks, cached ones too. A client's own is replaced. */
 export const reportWholeTurn = { vllm_xargs: { kv_cache_report_mode: 'full' } } as const
 
 /** Gives the turn its salt, and looks what of the session's KV its pod can load. The engine loads by itself. */

@@ -71,10 +71,7 @@ const endpointsOfPod = (object: unknown, ports: readonly number[]): readonly Kub
   return ports.map((one) => ({ address: addressOf(host, one), isReady, labels: metadata?.labels ?? {} }))
 }
 
-/**
- * The endpoints of EndpointSlices that do not end. Where there are slices of IPv4 those of IPv6 do not count: they list
- * the same pods. `ports` empty: each slice's own.
- */
+/** Endpoints by EndpointSlices of IPv4, else of IPv6 (they list the same pods). `ports` empty: each slice's own. */
 export const endpointsOfSlices = (
   objects: readonly unknown[],
   ports: readonly number[],

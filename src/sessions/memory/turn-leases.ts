@@ -9,10 +9,7 @@ export interface TurnLease {
 /** Shared by all sessions between their turns. */
 const noLeases: readonly TurnLease[] = []
 
-/**
- * The leases with this one taken, or taken again: the later end holds. Those that have run out by `nowMs` go, and of
- * too many the one that ends first.
- */
+/** Adds a lease, or keeps its later end. Those that have run out go and, of too many, the one that ends first. */
 export const takeLease = (leases: readonly TurnLease[], lease: TurnLease, nowMs: number): readonly TurnLease[] => {
   if (leases.length === 0) return [lease]
   const earlier = leases.find(({ turnId }) => turnId === lease.turnId)

@@ -8,10 +8,7 @@ const chunksPerCall = 1_000
 
 const positionsReply = z.array(z.int())
 
-/**
- * The ledger that all gateway processes share: a set of holders for each chunk. The salt is the hash tag of its keys,
- * so that a script finds them on one node of Redis Cluster. Needs a Redis that does not evict keys.
- */
+/** The ledger of all gateways: a set of holders for each chunk, its salt as hash tag. Redis must not evict keys. */
 export const createRedisChunkLedger = (redis: RedisConnection): ChunkLedger => {
   const directory = new URL('./scripts/', import.meta.url)
   const [hold, release] = [loadScript(directory, 'hold'), loadScript(directory, 'release')]
