@@ -23,10 +23,7 @@ export interface TurnWork extends WorkClient {
   readonly tenant: string | undefined
   /** Whether most of the prompt's KV is in a pod, or can be loaded: a hit, which goes before other turns. */
   readonly isShort: boolean
-  /**
-   * The pod of the turn, one of those that `mayChoose` allows to it; undefined: no other pod is worth it now.
-   * `waitedMs`: since its arrival.
-   */
+  /** The turn's pod among those that it may choose; undefined: none is worth it now. `waitedMs`: since its arrival. */
   pick(mayChoose: Vacancies['hasRoom'], waitedMs: number): string | undefined
   /** How long it waits for room at a pod at most, milliseconds. */
   readonly roomWaitMs: number

@@ -32,8 +32,7 @@ const askingMs = 2
  * Work that cannot start at once, in order ({@link createQueueOrder}). Resources it gets all at once or not at all;
  * while it waits for them they are reserved: work behind it takes only others. Whether a pod has room is found out by
  * trying: one that had none counts as full ({@link createFullPods}), and then one piece of work tries again. Work is
- * asked only when something changed that may concern it. A state machine without timers: `tick` applies deadlines.
- * `nowMs` is a monotonic clock.
+ * asked only when something changed for it. It has no timers: `tick` applies deadlines, by the monotonic clock `nowMs`.
  */
 export const createTurnQueue = (options: {
   readonly maxWaiting: number
@@ -212,9 +211,8 @@ export const createTurnQueue = (options: {
 
   return {
     /**
-     * Starts work, or lets it wait. Each id at most once until it is released, refused or has left. When more than
-     * `maxWaiting` would wait, the last in the order does not: `work` itself, or other work, of which the observer is
-     * informed.
+     * Starts work, or lets it wait. Each id at most once until it is released, refused or has left. Where more than
+     * `maxWaiting` would wait, the last in the order does not: `work` itself, or other work (`observer.settled`).
      */
     request: (work: QueuedWork): Settlement | 'waiting' => {
       if (unfinishedMs === undefined || waiters.size === 0) tick()

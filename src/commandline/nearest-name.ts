@@ -2,10 +2,7 @@ import { closest, distance } from 'fastest-levenshtein'
 
 const maxDifference = 0.4
 
-/**
- * The name that a misspelt one was probably meant to be: at most two in five of its letters differ. Undefined: none is
- * near. Upper and lower case count as the same.
- */
+/** What a misspelt name was probably meant to be: at most two in five letters differ, regardless of case. */
 export const nearestName = (name: string, names: readonly string[]): string | undefined => {
   const wanted = name.toLowerCase()
   const nearest = closest(

@@ -41,8 +41,7 @@ export interface TurnToAdmit<R extends Choice<R>> {
 /**
  * Tries a turn at the pod that is best for it, and at others or later where that has no room. A turn that has waited for
  * too long goes on without room. It holds its resources until its end, or until `attempt` fails.
- * @throws GatewayError `rate_limit_exceeded`
- * @throws RequestCancelledError
+ * @throws GatewayError `rate_limit_exceeded`, RequestCancelledError
  */
 export const admitTurn = async <T, R extends Choice<R>>(
   { admission, events }: { readonly admission: Admission; readonly events: Pick<ContextEvents, 'routed'> },

@@ -138,8 +138,8 @@ export interface ContextCacheManager {
   /** Never rejects: errors are decisions. */
   onHeaders(request: GatewayRequest, scope: RequestScope): Promise<HeadersDecision>
   /**
-   * Ends a turn, offload included. Never rejects. A ticket that no gateway of this deployment made has no effect. A second report of the same end has no effect while this process
-   * remembers the turn (its last 50,000).
+   * Ends a turn, offload included. Never rejects. A ticket that no gateway of this deployment made has no effect, nor
+   * has a second report of the same end while this process remembers the turn (its last 50,000).
    */
   endTurn(turn: EndedTurn): Promise<void>
   /**

@@ -85,10 +85,7 @@ export interface PreparedSessionTurn extends PreparedTurn {
   readonly promised: PromisedKv | undefined
 }
 
-/**
- * Prepares the pod for the turn within the budget: counts the turn there, and brings the session's KV.
- * @throws RequestCancelledError
- */
+/** Counts the turn at its pod, and brings the session's KV there within the budget. @throws RequestCancelledError */
 export const prepareKv = async (
   parts: TurnParts,
   turn: SessionTurn,

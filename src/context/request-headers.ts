@@ -4,10 +4,7 @@ import { maxModelLength, modelIn } from '../openai/model-in.ts'
 import { maxPrefixBytes } from '../routing/prefix-index.ts'
 import { type GatewayRequest, requestKeyHeader } from './context-cache-manager.ts'
 
-/**
- * Checks that a body which the gateway reads is sent as uncompressed JSON.
- * @throws GatewayError `unsupported_media_type`
- */
+/** Checks that a body is sent as uncompressed JSON. @throws GatewayError `unsupported_media_type` */
 export const checkJsonBody = (request: GatewayRequest): void => {
   const [contentType = '', ...others] = request.header('content-type')
   const isJson = /^application\/([\w.+-]+\+)?json\s*(;|$)/i.test(contentType)
@@ -34,10 +31,7 @@ export interface TtlBounds {
   readonly maxTtlSeconds: number
 }
 
-/**
- * Reads `x-session-ttl`: whole seconds, sent once; undefined when the header is missing.
- * @throws GatewayError `invalid_ttl`, `ttl_out_of_range`
- */
+/** Reads `x-session-ttl`, if it is there. @throws GatewayError `invalid_ttl`, `ttl_out_of_range` */
 export const parseTtlHeader = (request: GatewayRequest, bounds: TtlBounds): number | undefined => {
   const [value, ...others] = request.header('x-session-ttl')
   if (value === undefined) return undefined
@@ -46,10 +40,7 @@ export const parseTtlHeader = (request: GatewayRequest, bounds: TtlBounds): numb
   return checkTtl(Number(value), bounds, 'x-session-ttl')
 }
 
-/**
- * Checks a time to live. `param` names it in the error.
- * @throws GatewayError `invalid_ttl`, `ttl_out_of_range`
- */
+/** Checks a time to live, which `param` names in errors. @throws GatewayError `invalid_ttl`, `ttl_out_of_range` */
 export const checkTtl = (ttlSeconds: unknown, bounds: TtlBounds, param: string): number => {
   if (typeof ttlSeconds !== 'number' || !Number.isSafeInteger(ttlSeconds) || ttlSeconds < 1) {
     throw new GatewayError('invalid_ttl', { param, message: `${param} is a whole number of seconds, such as 3600.` })

@@ -26,9 +26,6 @@ export interface TurnTicket extends RequestTrace {
   readonly session?: SessionTicket | undefined
 }
 
-/** Name of the pool that a gateway without `pools` has. */
-export const defaultPool = 'default'
-
 const version = 4
 const text = z.string().min(1)
 

@@ -8,13 +8,11 @@ import { loadBudgetMs, prepareKv } from './prepare-kv.ts'
 import { withCacheStatus } from './response-headers.ts'
 import type { Route } from './route-turn.ts'
 import type { SessionTurn, TurnParts } from './session-turn.ts'
-import { defaultPool, type TurnTicket } from './turn-ticket.ts'
+import type { TurnTicket } from './turn-ticket.ts'
 
 /**
- * Waits for room and resources, brings the session's KV into the pod within the budget, and makes the forward decision,
- * without response headers.
- * @throws GatewayError `rate_limit_exceeded`
- * @throws RequestCancelledError
+ * Waits for room and resources, brings the session's KV into the pod, and decides, without response headers.
+ * @throws GatewayError `rate_limit_exceeded`, RequestCancelledError
  */
 export const startSessionTurn = async (
   parts: TurnParts,
@@ -49,8 +47,7 @@ export const startSessionTurn = async (
 
 /**
  * Forwards a turn without a session: only counted, and isolated from sessions' KV, per tenant or (undefined) for all.
- * @throws GatewayError `rate_limit_exceeded`
- * @throws RequestCancelledError
+ * @throws GatewayError `rate_limit_exceeded`, RequestCancelledError
  */
 export const startPlainTurn = (
   parts: TurnParts,
@@ -106,6 +103,9 @@ export const withStatus = (
   responseHeaders: withCacheStatus(headers, cacheStatus),
   ticket: forward.ticket && { ...forward.ticket, cacheStatus },
 })
+
+/** Name of the pool that a gateway without `pools` has. */
+const defaultPool = 'default'
 
 /** Names the cluster of a pool other than the default one. It means nothing unless Envoy has one for each pool. */
 export const poolHeader = ({ name }: Pool): Readonly<Record<string, string>> =>

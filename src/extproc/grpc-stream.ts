@@ -53,11 +53,7 @@ export interface ServedStream {
   readonly drain: () => void
 }
 
-/**
- * Connects a stream of grpc-js to its method.
- *
- * The callbacks are guarded, since an exception in a listener would end the process.
- */
+/** Connects a stream of grpc-js to its method. An exception in a callback ends the stream, not the process. */
 export const serveStream = <In, Out>(
   duplex: ServerDuplexStream<In, Out>,
   method: StreamMethod<In, Out>,

@@ -92,10 +92,7 @@ const backslash = 0x5c
 /** Bytes that are searched at once: at most 5 ms. */
 const sliceBytes = 65_536
 
-/**
- * Whether a JSON text names another model, and never the expected one. A name with escapes is left to the engine. In
- * slices.
- */
+/** Whether a text names another model, and never the expected one. Escaped names are left to the engine. In slices. */
 export function* namesOtherModel(text: Buffer, expected: string): SlicedWork<boolean> {
   const wanted = Buffer.from(expected)
   let namesOther = false

@@ -8,10 +8,7 @@ export interface EndedOperation {
 
 type Method = (...args: readonly unknown[]) => unknown
 
-/**
- * Wraps `target`: each call of an own method is measured until its promise settles; all else is passed through, methods
- * of a class too. `onEnded` must not throw.
- */
+/** Wraps `target`: each call of an own method is measured until its promise settles. `onEnded` must not throw. */
 export const measureOperations = <Target extends object>(
   target: Target,
   onEnded: (operation: EndedOperation) => void,
