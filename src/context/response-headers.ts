@@ -11,12 +11,6 @@ export const sessionHeaders = (
   'x-session-expires-at': new Date(session.expiresAtMs).toISOString(),
 })
 
-/** The response headers with `x-context-cache`. */
-export const withCacheStatus = (
-  headers: Readonly<Record<string, string>>,
-  cacheStatus: string,
-): Readonly<Record<string, string>> => ({ ...headers, 'x-context-cache': cacheStatus })
-
 /** Reasons of `miss`: why a turn starts without its session's KV. */
 export const missReasons = [
   'new_session',

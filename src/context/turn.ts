@@ -5,7 +5,6 @@ import type { ForwardDecision, RequestScope } from './context-cache-manager.ts'
 import { reportFault } from './context-events.ts'
 import type { Pool } from './pools.ts'
 import { loadBudgetMs, prepareKv } from './prepare-kv.ts'
-import { withCacheStatus } from './response-headers.ts'
 import type { Route } from './route-turn.ts'
 import type { SessionTurn, TurnParts } from './session-turn.ts'
 import type { TurnTicket } from './turn-ticket.ts'
@@ -100,7 +99,7 @@ export const withStatus = (
   headers: Readonly<Record<string, string>> = {},
 ): ForwardDecision<TurnTicket> => ({
   ...forward,
-  responseHeaders: withCacheStatus(headers, cacheStatus),
+  responseHeaders: { ...headers, 'x-context-cache': cacheStatus },
   ticket: forward.ticket && { ...forward.ticket, cacheStatus },
 })
 

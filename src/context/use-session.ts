@@ -8,14 +8,7 @@ import type { ActiveTurns } from './end-turn.ts'
 import { checkSpliceable, namedModel, parseTtlHeader, type TtlBounds, turnIdFor } from './request-headers.ts'
 import { traceOf } from './request-trace.ts'
 import { type CacheHit, cachedResponse } from './response-cache-handler.ts'
-import {
-  type MissReason,
-  missStatus,
-  noneStatus,
-  presenceStatus,
-  sessionHeaders,
-  withCacheStatus,
-} from './response-headers.ts'
+import { type MissReason, missStatus, noneStatus, presenceStatus, sessionHeaders } from './response-headers.ts'
 import { routeTurn } from './route-turn.ts'
 import { sessionKeyOf } from './session-id.ts'
 import type { TurnParts } from './session-turn.ts'
@@ -48,7 +41,7 @@ export const createUseSession = (
     headers: Readonly<Record<string, string>> = {},
   ): Promise<Decision<TurnTicket>> => {
     const cacheStatus = missStatus(reason)
-    if (turn.cached !== undefined) return cachedResponse(turn.cached, withCacheStatus(headers, cacheStatus))
+    if (turn.cached !== undefined) return cachedResponse(turn.cached, { ...headers, 'x-context-cache': cacheStatus })
     // The id may be that of another tenant's session: what is known of it decides nothing, and nothing is added to it.
     // While the store is away nobody knows, and a session's turns stay on its pod.
     const key = reason === 'store_unavailable' ? turn.key : hash('sha256', `${turn.tenant} ${turn.key}`, 'base64url')
@@ -76,7 +69,7 @@ export const createUseSession = (
       const session = { key, tenant, model, expiry }
       const ticket = { turnId, pool, pod: record.pod, cacheStatus, ...traceOf(request), session }
       await parts.turns.completeCached(ticket, cached.response.usage)
-      return cachedResponse(cached, withCacheStatus(headers, cacheStatus))
+      return cachedResponse(cached, { ...headers, 'x-context-cache': cacheStatus })
     }
     if (record === undefined) parts.pools.forget(key)
     const session = record ?? { key, model }
