@@ -2,7 +2,7 @@ import type { FinishOutcome, KvPresence } from '../kvcache/kv-connector.ts'
 import type { TokenUsage } from '../openai/usage.ts'
 import type { SessionKey } from '../sessions/session-record.ts'
 import { StoreUnavailableError } from '../sessions/session-store.ts'
-import type { RequestTrace } from './request-trace.ts'
+import type { TurnTicket } from './turn-ticket.ts'
 
 /** Result of a session lookup for a turn. `store_unavailable`: also of a create that goes on without a session. */
 export type LookupResult = 'active' | 'expired' | 'deleted' | 'unknown' | 'store_unavailable'
@@ -29,8 +29,8 @@ export type RequestOutcome = 'forwarded' | 'answered' | 'passed' | 'rejected' | 
 export type TurnOutcome = 'completed' | 'gone' | 'engine_error' | 'upstream_failed' | 'client_left' | 'incomplete'
 
 /** What is known of a turn that has ended, beside its outcome. */
-export interface EndedTurnFacts extends RequestTrace {
-  readonly pool: string
+export interface EndedTurnFacts
+  extends Pick<TurnTicket, 'pool' | 'cacheStatus' | 'preparedMs' | 'waitedMs' | 'traceId' | 'requestId'> {
   /** The pod that served, else the chosen one. */
   readonly pod: string
   /** Undefined: the turn had no session. */
@@ -39,12 +39,6 @@ export interface EndedTurnFacts extends RequestTrace {
   readonly model: string | undefined
   /** HTTP status; 0 when no response was sent. */
   readonly status: number
-  /** Value of `x-context-cache`. Default: none was sent. */
-  readonly cacheStatus?: string | undefined
-  /** Time to find or load the session's KV, milliseconds. Default: not looked for. */
-  readonly preparedMs?: number | undefined
-  /** Time that the turn waited for room and resources, milliseconds. Default: it did not. */
-  readonly waitedMs?: number | undefined
   /** From the request's last byte to the first byte of the response body, milliseconds. */
   readonly ttfbMs?: number | undefined
   readonly isStream?: boolean | undefined

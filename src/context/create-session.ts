@@ -2,8 +2,8 @@ import type { SlicedWork, Slices } from '../async/slices.ts'
 import type { JsonLimits } from '../json/scan-json-object.ts'
 import { type CreateBody, type InferenceApi, inferencePaths, readCreateBody } from '../openai/create-body.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
-import type { SessionRecord, TenantKey } from '../sessions/session-record.ts'
-import type { IdempotencyKey, TurnExpiry } from '../sessions/session-store.ts'
+import type { TenantKey } from '../sessions/session-record.ts'
+import type { CreateOutcome, IdempotencyKey, TurnExpiry } from '../sessions/session-store.ts'
 import type { Decision, GatewayRequest, HeadersDecision, RequestScope } from './context-cache-manager.ts'
 import { reportFault } from './context-events.ts'
 import { idempotencyKeyOf } from './idempotency.ts'
@@ -121,17 +121,12 @@ export const createCreateSession = (
   }
 }
 
-interface CheckedCreate {
+interface CheckedCreate extends CreateBody {
   readonly request: GatewayRequest
   readonly api: InferenceApi | undefined
-  readonly form: InferenceApi
-  readonly model: string
   readonly tenant: TenantKey
   readonly ttlSeconds: number
   readonly retryOf: IdempotencyKey | undefined
 }
 
-interface WrittenSession {
-  readonly kind: 'created' | 'existing'
-  readonly record: SessionRecord
-}
+type WrittenSession = Exclude<CreateOutcome, { readonly kind: 'key-reused' }>

@@ -3,28 +3,6 @@ import { sign, signedText } from '../crypto/mac.ts'
 import { deriveKey } from '../crypto/seal.ts'
 import { readJson } from '../json/read-json.ts'
 import type { SessionKey, TenantKey } from '../sessions/session-record.ts'
-import type { RequestTrace } from './request-trace.ts'
-
-/**
- * Everything that the end of a turn needs. It travels in Envoy's request metadata and returns with the access log, so
- * that any gateway process can end a turn that another began. It holds no raw session id, credential or prompt.
- */
-export interface TurnTicket extends RequestTrace {
-  readonly turnId: string
-  /** Name of the pool. */
-  readonly pool: string
-  /** `host:port` of the chosen pod. */
-  readonly pod: string
-  /** `x-context-cache`, and how long the pod was prepared, milliseconds: for the log and metrics. Default: unknown. */
-  readonly cacheStatus?: string | undefined
-  readonly preparedMs?: number | undefined
-  /** How long the turn waited for room and resources, milliseconds. */
-  readonly waitedMs?: number | undefined
-  /** Of a turn without a session; undefined: unknown. */
-  readonly model?: string | undefined
-  /** Undefined for a turn without a session (unknown id, store unavailable), which is only counted. */
-  readonly session?: SessionTicket | undefined
-}
 
 const version = 4
 const text = z.string().min(1)
@@ -47,21 +25,33 @@ const sessionSchema = z.object({
 /** Session of a ticket. */
 export type SessionTicket = Readonly<z.infer<typeof sessionSchema>>
 
-const envelope = z.object({
-  version: z.literal(version),
-  ticket: z.object({
-    turnId: text,
-    pool: text,
-    pod: text,
-    cacheStatus: text.optional(),
-    preparedMs: z.number().optional(),
-    waitedMs: z.number().optional(),
-    traceId: text.optional(),
-    requestId: text.optional(),
-    model: text.optional(),
-    session: sessionSchema.optional(),
-  }),
+const ticketSchema = z.object({
+  turnId: text,
+  /** Name of the pool. */
+  pool: text,
+  /** `host:port` of the chosen pod. */
+  pod: text,
+  /** `x-context-cache`. Default: none was sent. */
+  cacheStatus: text.optional(),
+  /** Time to find or load the session's KV, milliseconds. Default: not looked for. */
+  preparedMs: z.number().optional(),
+  /** Time that the turn waited for room and resources, milliseconds. Default: it did not. */
+  waitedMs: z.number().optional(),
+  traceId: text.optional(),
+  requestId: text.optional(),
+  /** Of a turn without a session; undefined: unknown. */
+  model: text.optional(),
+  /** Undefined for a turn without a session (unknown id, store unavailable), which is only counted. */
+  session: sessionSchema.optional(),
 })
+
+/**
+ * Everything that the end of a turn needs. It travels in Envoy's request metadata and returns with the access log, so
+ * that any gateway process can end a turn that another began. It holds no raw session id, credential or prompt.
+ */
+export type TurnTicket = Readonly<z.infer<typeof ticketSchema>>
+
+const envelope = z.object({ version: z.literal(version), ticket: ticketSchema })
 
 /** Tickets as text. Whoever reaches the gRPC port can report any text as the end of a turn. */
 export interface Tickets {
