@@ -41,18 +41,11 @@ export const predictTurn = (costs: CostEstimate, turn: RoutingInput, pod: PodSta
   return { ttftMs: Math.max(queueMs, loadMs) + prefillMs, queueMs, prefillMs }
 }
 
-/** The predicted work of a turn at a pod, without its queue; `loadMs` is 0 where nothing is loaded. */
-export const predictWork = (
-  costs: CostEstimate,
-  turn: RoutingInput,
-  address: PodAddress,
-): {
-  readonly prefillMs: number
-  readonly loadMs: number
-  readonly promptTokens: number
-  /** Tokens that are in the pod, or will have been loaded. */
-  readonly presentTokens: number
-} => {
+/**
+ * The predicted work of a turn at a pod, without its queue; `loadMs` is 0 where nothing is loaded. `presentTokens` are
+ * in the pod, or will have been loaded.
+ */
+export const predictWork = (costs: CostEstimate, turn: RoutingInput, address: PodAddress) => {
   const { model = '', stored } = turn
   const residentTokens = residentTokensIn(turn, address)
   const promptTokens = Math.max(turn.promptTokens ?? 0, stored?.tokens ?? 0, residentTokens)

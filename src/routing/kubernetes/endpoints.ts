@@ -61,15 +61,13 @@ export const poolOf = (object: unknown): PoolPods | undefined => {
 
 /** The endpoints of Pods, one for each port. None of a pod without an address, or that ends: it gets no new turns. */
 export const endpointsOfPods = (objects: readonly unknown[], ports: readonly number[]): readonly KubernetesEndpoint[] =>
-  objects.flatMap((object) => endpointsOfPod(object, ports))
-
-const endpointsOfPod = (object: unknown, ports: readonly number[]): readonly KubernetesEndpoint[] => {
-  const { metadata, status } = pod.safeParse(object).data ?? {}
-  const host = status?.podIP
-  if (!host || metadata?.deletionTimestamp || status.phase === 'Succeeded' || status.phase === 'Failed') return []
-  const isReady = status.conditions?.some(({ type, status: value }) => type === 'Ready' && value === 'True') ?? false
-  return ports.map((one) => ({ address: addressOf(host, one), isReady, labels: metadata?.labels ?? {} }))
-}
+  objects.flatMap((object) => {
+    const { metadata, status } = pod.safeParse(object).data ?? {}
+    const host = status?.podIP
+    if (!host || metadata?.deletionTimestamp || status.phase === 'Succeeded' || status.phase === 'Failed') return []
+    const isReady = status.conditions?.some(({ type, status: value }) => type === 'Ready' && value === 'True') ?? false
+    return ports.map((one) => ({ address: addressOf(host, one), isReady, labels: metadata?.labels ?? {} }))
+  })
 
 /** Endpoints by EndpointSlices of IPv4, else of IPv6 (they list the same pods). `ports` empty: each slice's own. */
 export const endpointsOfSlices = (
