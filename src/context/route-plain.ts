@@ -33,7 +33,7 @@ export const createPlainRequests = (parts: TurnParts) => {
       [...prefixes.seen(blocks)].map(([pod, bytes]) => [pod, Math.floor(bytes / bytesPerToken)]),
     )
     const prompt = { bytes: body.length, residentTokens }
-    const route = routeTurn(parts, request, { key, model, prompt })
+    const route = routeTurn(parts, request, { key, isForeign: key !== undefined, model, prompt })
     const forward = await startPlainTurn(parts, { turnId: turnIdFor(request), route, tenant: undefined }, scope)
     prefixes.add(blocks, route.pod)
     return forward

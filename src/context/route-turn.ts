@@ -27,6 +27,8 @@ export interface Route {
 export interface TurnToRoute {
   /** The session, or what else keeps requests at one pod. */
   readonly key: string | undefined
+  /** The key is of another system. Default: false. */
+  readonly isForeign?: boolean
   readonly model?: string | undefined
   readonly pod?: string | undefined
   readonly kv?: StoredKv | undefined
@@ -88,6 +90,7 @@ export const routingInputOf = (
   const estimate = Number.isFinite(bodyTokens) ? bodyTokens : 0
   return {
     affinityKey: key,
+    isForeign: session.isForeign,
     lastPod: session.pod,
     model: session.model,
     promptTokens: Math.min(Math.max(present, estimate), present + maxNewTokens),

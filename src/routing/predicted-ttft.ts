@@ -11,14 +11,18 @@ const followersPerTurnAhead = 3
 /**
  * `predicted-ttft`: the pod with the lowest predicted time to first token, plus the delay of the turns behind it. So a
  * session stays where its KV is until the queue there costs more than the KV is worth. Of equals the least loaded, then
- * random. Without model or length of the prompt nothing can be predicted: `otherwise` picks the pod.
+ * random. Without model or length of the prompt nothing can be predicted, nor where the KV of another party's session
+ * is: `otherwise` picks the pod.
  */
 export const createPredictedTtftPolicy =
   (options: { readonly costs: CostEstimate; readonly random: RandomSource; readonly otherwise: PickPod }): PickPod =>
   (turn, pods) =>
-    turn.model === undefined || turn.promptTokens === undefined
+    turn.model === undefined || turn.promptTokens === undefined || isForeignAndUnknown(turn)
       ? options.otherwise(turn, pods)
       : randomPod(leastLoaded(lowest(pods, (pod) => costMs(options.costs, turn, pod))), options.random)
+
+const isForeignAndUnknown = ({ isForeign = false, residentTokens }: RoutingInput): boolean =>
+  isForeign && (residentTokens?.size ?? 0) === 0
 
 const costMs = (costs: CostEstimate, turn: RoutingInput, pod: PodState): number => {
   const { ttftMs, queueMs, prefillMs } = predictTurn(costs, turn, pod)

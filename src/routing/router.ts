@@ -6,6 +6,8 @@ import { loadLimit, type Stickiness } from './stickiness.ts'
 export interface RoutingInput {
   /** Equal for turns that should reach the same pod: a session key, or the hash of another party's session id. */
   readonly affinityKey: string | undefined
+  /** The key is the hash of another party's session id, which stays at one pod while no KV is known. Default: false. */
+  readonly isForeign?: boolean | undefined
   /** The pod that served the session last, where its KV probably still is. */
   readonly lastPod: PodAddress | undefined
   /** The model of the request. Default: unknown. */

@@ -54,6 +54,23 @@ test('as endpoint picker a turn waits for its body, which names its model if its
 describe('an id of another system', () => {
   const foreign = '6e53914f-3a2d-4ab9-9a43-5fbb04bd1a1c'
 
+  test('as endpoint picker leads to the same pod, also while that computes the request before', async () => {
+    const podsOf = async (id: string) => {
+      const gateway = createContextGateway()
+      const headers = { 'x-session-id': id, 'content-length': '4000' }
+      const request = { ...gatewayRequest({ path: '/v1/completions', headers }), pick: { subset: undefined } }
+      const pick = async () => {
+        const decision = await gateway.service.onHeaders(request, watchedScope())
+        if (decision.kind !== 'need-body') throw new Error('decided without its body')
+        const body = Buffer.from(JSON.stringify(promptBody))
+        return forwarded(await decision.decide(body, watchedScope())).destinations[0]
+      }
+      return [await pick(), await pick()]
+    }
+    const pods = await Promise.all(Array.from({ length: 16 }, (_, n) => podsOf(`session-${n}`)))
+    expect(new Set(pods.map(String))).toEqual(new Set([podA, podB].map((pod) => `${pod},${pod}`)))
+  })
+
   test('passes to the pool of its model, each id always to the same pods', async () => {
     const gateway = createContextGateway({ poolName: 'chat' })
     const sendAll = () =>

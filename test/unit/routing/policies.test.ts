@@ -64,6 +64,7 @@ test.each([
 const session = { promptTokens: 5_000, ...stored(4_500), ...holds({ 'b:1': 4_500 }) }
 const unstored = { ...session, stored: undefined }
 const fresh = { promptTokens: 5_000 }
+const otherSystem = { ...fresh, affinityKey: 'key', isForeign: true }
 const twoHold = holds({ 'a:1': 10, 'c:1': 20 })
 const [first = '', second = '', third = ''] = rendezvousOrder('key', idle).map((pod) => pod.address)
 const keyed = (...turns: readonly [address: string, count: number][]): Pods => {
@@ -80,6 +81,14 @@ test.each<[PolicyName, string, Turn, Pods, string]>([
   ['predicted-ttft', 'stays when every queue is long', unstored, backlogs(40_000, 50_000, 40_000), 'b:1'],
   ['predicted-ttft', 'takes the shortest queue for a new session', fresh, backlogs(3, 2, 1), 'c:1'],
   ['predicted-ttft', 'takes the least loaded of equals', fresh, inFlight(2, 1, 2), 'b:1'],
+  ['predicted-ttft', 'keeps a session of another system at its pod', otherSystem, keyed([first, 1]), first],
+  [
+    'predicted-ttft',
+    'predicts a session of another system where its KV is known',
+    { ...otherSystem, ...holds({ [second]: 4_500 }) },
+    idle,
+    second,
+  ],
   ['prefix-cache', 'takes the pod that holds most', twoHold, inFlight(0, 0, 3), 'c:1'],
   ['prefix-cache', 'passes over an overloaded pod', twoHold, inFlight(0, 0, 4), 'a:1'],
   ['prefix-cache', 'takes the least loaded when all that hold it are overloaded', twoHold, inFlight(9, 0, 9), 'b:1'],
