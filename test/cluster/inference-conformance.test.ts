@@ -12,6 +12,31 @@ import { nodeMount, nodeProgram } from './rig/node-program.ts'
 import { type Rig, startRig } from './rig/rig.ts'
 
 const infrastructure = 'inference-conformance-infra'
+/** What the chart makes for Istio, here for each picker of the suite. */
+const pickerAuthority = `
+apiVersion: networking.istio.io/v1alpha3
+kind: EnvoyFilter
+metadata: { name: picker-authority, namespace: istio-system }
+spec:
+  configPatches:
+    - applyTo: CLUSTER
+      match: { cluster: { portNumber: 9002 } }
+      patch:
+        operation: MERGE
+        value:
+          typed_extension_protocol_options:
+            envoy.extensions.upstreams.http.v3.HttpProtocolOptions:
+              "@type": type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions
+              explicit_http_config: { http2_protocol_options: {} }
+              http_filters:
+                - name: picker-authority
+                  typed_config:
+                    "@type": type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua
+                    default_source_code:
+                      inline_string: function envoy_on_request(handle) handle:headers():replace(":authority", "picker") end
+                - name: envoy.filters.http.upstream_codec
+                  typed_config: { "@type": type.googleapis.com/envoy.extensions.filters.http.upstream_codec.v3.UpstreamCodec }
+`
 let rig: Rig
 let folder: string
 
@@ -26,6 +51,7 @@ beforeAll(async () => {
     'echo-basic': { entrypoint: [clusterTool('echo-basic')] },
   })
   const istiod = await startIstiod(rig)
+  await rig.apply(pickerAuthority)
   await rig.kubectl('create', 'namespace', infrastructure)
   await istiod.runGateway({ namespace: infrastructure, name: 'conformance-primary' })
   await istiod.runGateway({ namespace: infrastructure, name: 'conformance-secondary' })

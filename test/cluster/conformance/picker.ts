@@ -5,13 +5,11 @@
 //   paths   the suite's are no inference paths, which the gateway answers with 404: it is told an inference path
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
+import { parseArgs, promisify } from 'node:util'
 import { Client, credentials, Server, ServerCredentials, type ServiceDefinition } from '@grpc/grpc-js'
 import { loadSync } from '@grpc/proto-loader'
 import { startChild } from '../../../playground/child-process.ts'
 import { packageRoot } from '../../../playground/paths.ts'
-import { acceptAnyAuthority } from '../../../src/extproc/any-authority.ts'
-import { createListener } from '../../../src/extproc/listener.ts'
 
 const { values } = parseArgs({
   options: {
@@ -113,7 +111,5 @@ server.addService(health, {
   },
 })
 for (const port of [values['grpc-port'], values['grpc-health-port']].map(Number)) {
-  const injector = server.createConnectionInjector(ServerCredentials.createInsecure())
-  const listener = createListener(injector, undefined, acceptAnyAuthority)
-  await listener.listen({ host: '0.0.0.0', port })
+  await promisify(server.bindAsync.bind(server))(`0.0.0.0:${port}`, ServerCredentials.createInsecure())
 }
