@@ -79,12 +79,11 @@ export const createApp = async (
 
   const health = createHealthState()
   let openStreams = 0
-  const { socketPath, host, port, tls, selfSigned, anyAuthority, drainMs } = config.listen.extproc
+  const { socketPath, host, port, tls, selfSigned, drainMs } = config.listen.extproc
   const extproc = createExtProcServer({
     service: manager,
     listen: socketPath === undefined ? { host, port } : { socketPath },
     tls: tls ?? (selfSigned ? 'self-signed' : undefined),
-    anyAuthority,
     maxBodyBytes: config.turns.maxBodyBytes,
     health,
     hooks: {

@@ -14,7 +14,6 @@ import type { ParsedConfig } from './schema.ts'
 export const checkAcrossOptions = (groups: Partial<ParsedConfig>): readonly ConfigProblem[] => {
   const { listen, sessions, tenant, turns, routing, engines, kv, pools, reaper, admission, responseCache } = groups
   return [
-    ...(listen === undefined ? [] : checkAuthority(listen)),
     ...(listen === undefined || tenant === undefined ? [] : checkPrincipal(listen, tenant)),
     ...(sessions === undefined ? [] : checkSessions(sessions)),
     ...(sessions === undefined || tenant === undefined ? [] : checkSecret(sessions, tenant)),
@@ -48,13 +47,6 @@ const checkSessions = (sessions: ParsedConfig['sessions']): readonly ConfigProbl
     ),
   ]
 }
-
-const checkAuthority = ({ extproc }: ParsedConfig['listen']): readonly ConfigProblem[] =>
-  problemIf(
-    extproc.anyAuthority && extproc.socketPath !== undefined,
-    'listen.extproc.anyAuthority',
-    'belongs to a TCP port',
-  )
 
 const checkPrincipal = (
   { extproc }: ParsedConfig['listen'],

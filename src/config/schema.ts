@@ -45,9 +45,6 @@ const listen = group({
     selfSigned: flag(
       'Encrypts the gRPC port with a certificate made at each start, as endpoint pickers do. Clients cannot verify it: prefer `listen.extproc.tls`, which takes precedence.',
     ),
-    anyAuthority: flag(
-      'Accepts the authority that Istio’s Envoy sends (the name of its cluster), which Node.js refuses. Needed with Istio.',
-    ),
     drainMs: milliseconds
       .default(10_000)
       .describe(

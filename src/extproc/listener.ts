@@ -1,6 +1,5 @@
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
-import type { Duplex } from 'node:stream'
 import { createServer as createTlsServer, type TLSSocket, type TlsOptions } from 'node:tls'
 import type { ConnectionInjector } from '@grpc/grpc-js'
 import { createSilentConnections } from './silent-connections.ts'
@@ -36,18 +35,14 @@ export interface Listener {
   drain(graceMs: number): Promise<void>
 }
 
-/**
- * Gives grpc-js each connection as `accept` returns it, once its client has said
- * something. TLS ends here, so that `accept` sees what it protects; `tls` undefined: connections are not encrypted.
- */
+/** Gives grpc-js each connection once its client has said something. `tls` undefined: connections are not encrypted. */
 export const createListener = (
   injector: Pick<ConnectionInjector, 'injectConnection' | 'drain'>,
   tls: TlsOptions | undefined,
-  accept: (socket: Socket) => Duplex = (socket) => socket,
   onRefused: (peer: RefusedPeer) => void = () => {},
 ): Listener => {
   const silent = createSilentConnections({ limitMs: greetingMs, maxSilent })
-  const inject = (socket: Socket): void => injector.injectConnection(accept(socket))
+  const inject = (socket: Socket): void => injector.injectConnection(socket)
   /** It does not listen itself: a TLS session of a silent connection would be memory that anybody can take. */
   const tlsServer =
     tls === undefined

@@ -5,7 +5,6 @@ import { type AccessLogHooks, createAccessLog } from '../accesslog/access-log.ts
 import { within } from '../async/deadline.ts'
 import type { ContextCacheManager } from '../context/context-cache-manager.ts'
 import { envoyBodyBytes } from '../options/envoy-body-bytes.ts'
-import { acceptAnyAuthority } from './any-authority.ts'
 import { createExtProcCodec } from './codec.ts'
 import { widenConnections } from './connection-window.ts'
 import { type ServedStream, type StreamMethod, type StreamStatus, serveStream } from './grpc-stream.ts'
@@ -21,8 +20,6 @@ export interface ExtProcServerOptions {
   readonly listen: ListenAddress
   /** Undefined: the port is not encrypted. */
   readonly tls?: TlsFiles | 'self-signed' | undefined
-  /** Accepts the authority that Istio's Envoy sends. Default: false. */
-  readonly anyAuthority?: boolean | undefined
   /** Longer request bodies are answered 413. Envoy's limit for the route must not be lower. */
   readonly maxBodyBytes: number
   /** The caller sets it to serving once everything else runs; a drain sets it to not serving. */
@@ -137,14 +134,13 @@ export const createExtProcServer = (options: ExtProcServerOptions) => {
     /** Listens. Rejects when the address or the TLS files cannot be used. Resolves with the address in use. */
     start: async (): Promise<ListenAddress> => {
       if ('socketPath' in listen) await removeStaleSocket(listen.socketPath)
-      const { tls, anyAuthority } = options
+      const { tls } = options
       const injector = server.createConnectionInjector(ServerCredentials.createInsecure())
       widenConnections(server)
       const files = tls === 'self-signed' ? undefined : tls
       const known = files === undefined ? undefined : await readTlsFiles(files)
-      const accept = anyAuthority === true ? acceptAnyAuthority : undefined
       const tlsOptions = tls === 'self-signed' ? createSelfSigned() : known
-      const opened = createListener(injector, tlsOptions, accept, (peer) => hooks.peerRefused(peer))
+      const opened = createListener(injector, tlsOptions, (peer) => hooks.peerRefused(peer))
       listener = opened
       if (files !== undefined && known !== undefined)
         stopFollowing = followTlsFiles(files, known, {
