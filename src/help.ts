@@ -2,16 +2,11 @@ import { unknownName } from './commandline/nearest-name.ts'
 import { optionGroups, renderOptionGroup, renderOptionGroups } from './config/option-help.ts'
 import { policyNames } from './routing/policies.ts'
 
-/** A page, or what is wrong with the request for one. */
-export type HelpPage =
-  | { readonly kind: 'page'; readonly text: string }
-  | { readonly kind: 'unknown'; readonly message: string }
-
-/** The page of a command or of a group of options. */
-export const findHelpPage = (name = 'help'): HelpPage => {
-  const text = pages.get(name) ?? groupPage(name)
-  if (text !== undefined) return { kind: 'page', text }
-  return { kind: 'unknown', message: unknownName('command', name, [...pages.keys(), ...optionGroups]) }
+/** The page of a command or of a group of options. Not found: the text says which page was probably meant. */
+export const findHelpPage = (name = 'help'): { readonly isFound: boolean; readonly text: string } => {
+  const page = pages.get(name) ?? groupPage(name)
+  const text = page ?? unknownName('command', name, [...pages.keys(), ...optionGroups])
+  return { isFound: page !== undefined, text }
 }
 
 const groupPage = (name: string): string | undefined =>

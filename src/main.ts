@@ -40,13 +40,8 @@ const runCommandLine = async (args: readonly string[]): Promise<number> => {
 /** Prints a page of the help, or which page was probably meant. */
 const showHelp = async (name: string | undefined): Promise<number> => {
   const { findHelpPage } = await import('./help.ts')
-  const found = findHelpPage(name)
-  switch (found.kind) {
-    case 'page':
-      return print(found.text)
-    case 'unknown':
-      return failWithHelp(found.message)
-  }
+  const { isFound, text } = findHelpPage(name)
+  return isFound ? print(text) : failWithHelp(text)
 }
 
 const runServe = async (args: readonly string[]): Promise<number> => {

@@ -6,8 +6,7 @@ describe('findHelpPage', () => {
   test.each([undefined, 'help', 'serve', 'run', 'vllm-up', 'replay', ...optionGroups])(
     '%s has a page of less than 60 lines of 120 characters',
     (name) => {
-      const found = findHelpPage(name)
-      const text = found.kind === 'page' ? found.text : found.message
+      const { text } = findHelpPage(name)
       expect(text).toMatch(/^(Usage|Options of serve)/)
       const lines = text.split('\n').map((line) => Math.max(1, Math.ceil(line.length / 120)))
       expect(lines.reduce((sum, count) => sum + count, 0)).toBeLessThan(60)
