@@ -47,18 +47,14 @@ const codes = {
 } as const
 
 /** The server's hold on an open stream. */
-export interface ServedStream {
-  readonly end: (status: StreamStatus) => void
-  /** Ends the stream if it waits for its peer alone. */
-  readonly drain: () => void
-}
+export type ServedStream = ReturnType<typeof serveStream>
 
 /** Connects a stream of grpc-js to its method. An exception in a callback ends the stream, not the process. */
 export const serveStream = <In, Out>(
   duplex: ServerDuplexStream<In, Out>,
   method: StreamMethod<In, Out>,
   on: { readonly closed: () => void; readonly fault: (error: unknown) => void },
-): ServedStream => {
+) => {
   let isOpen = true
   const untilRead = (): Promise<void> =>
     new Promise((resolve) => {
@@ -105,5 +101,10 @@ export const serveStream = <In, Out>(
     guarded(() => handler.closed())
     on.closed()
   })
-  return { end: (end) => stream.end(end), drain: () => guarded(() => handler.drain?.()) }
+  return {
+    longLived: method.longLived,
+    end: (end: StreamStatus): void => stream.end(end),
+    /** Ends the stream if it waits for its peer alone. */
+    drain: (): void => guarded(() => handler.drain?.()),
+  }
 }

@@ -47,10 +47,6 @@ const closeTimeoutMs = 1_000
 
 const shuttingDown: StreamStatus = { code: 'unavailable', message: 'the server is shutting down' }
 
-interface OpenStream extends ServedStream {
-  readonly longLived: boolean
-}
-
 /** The gateway's gRPC port: ext_proc, access log and health. */
 export const createExtProcServer = (options: ExtProcServerOptions) => {
   const { health, hooks, listen, maxBodyBytes, service } = options
@@ -63,7 +59,7 @@ export const createExtProcServer = (options: ExtProcServerOptions) => {
   })
   // What grpc-js gives to `http2.createServer`; it has no option of its own for these.
   Object.assign(Object(Reflect.get(server, 'commonServerOptions')), resetLimits)
-  const streams = new Set<OpenStream>()
+  const streams = new Set<ServedStream>()
   let stopFollowing: (() => void) | undefined
   let listener: Listener | undefined
   let closed: Promise<void> | undefined
@@ -83,14 +79,13 @@ export const createExtProcServer = (options: ExtProcServerOptions) => {
 
   const addStreams = <In, Out>(method: StreamMethod<In, Out>): void => {
     const handle: handleBidiStreamingCall<In, Out> = (duplex) => {
-      const served = serveStream(duplex, method, {
+      const stream: ServedStream = serveStream(duplex, method, {
         fault: (error) => hooks.fault(error),
         closed: () => {
           streams.delete(stream)
           endLongLived()
         },
       })
-      const stream: OpenStream = { longLived: method.longLived, ...served }
       streams.add(stream)
     }
     register(method, handle, 'bidi')
