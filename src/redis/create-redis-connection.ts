@@ -62,7 +62,6 @@ const openClient = (
 /**
  * Connects to Redis, and reconnects whenever the connection is lost. Resolves once the first attempt has succeeded or
  * failed. Without a connection, commands reject.
- *
  * @throws Error when the URL cannot be read.
  */
 export const createRedisConnection = async ({

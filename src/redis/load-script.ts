@@ -6,7 +6,6 @@ const includeLine = /^--- @include ([a-z-]+)$/gm
 /**
  * Reads `<name>.lua` from `directory` (its URL ends in a slash). A line `--- @include <part>` is replaced by
  * `includes/<part>.lua` there, which may include further parts; each part is taken in once, where it is named first.
- *
  * @throws Error when a file is missing: at start, not while serving.
  */
 export const loadScript = (directory: URL, name: string): RedisScript => {

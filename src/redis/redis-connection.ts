@@ -7,7 +7,6 @@ export interface RedisScript {
 
 /**
  * A connection that answers within its time limit or not at all: nothing queues behind a Redis that is gone.
- *
  * @throws RedisUnavailableError from every method but `close`.
  * @throws RedisScriptError when Redis ran a script or command and it failed: a key has another type, for example.
  */

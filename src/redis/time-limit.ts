@@ -5,7 +5,6 @@ import { RedisSilentError } from './redis-fault.ts'
  *
  * A process stalled beyond the limit finds timer and answer together, and Node runs timers first. So the limit holds
  * only once the socket is read: with ioredis' `commandTimeout`, a stall of 130 ms fails half the answered calls.
- *
  * @throws RedisSilentError
  */
 export const withinTime = <T>(answer: Promise<T>, limitMs: number): Promise<T> =>

@@ -24,7 +24,6 @@ export type ClaimedRemoval = Pick<Removal, 'id' | 'claim'>
 /**
  * Work list of the reaper, in the same store as the sessions: ending a session and queueing its removal is one step.
  * Entries survive a restart of the gateway as far as the store does.
- *
  * @throws StoreUnavailableError as SessionStore does.
  */
 export interface RemovalQueue {

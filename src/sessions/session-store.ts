@@ -94,7 +94,6 @@ export interface SessionPage {
  * States of a session: *creating* (until its first turn completes; swept when the turn's lease runs out), *active*, and
  * then a tombstone, *expired* or *deleted*, for `tombstoneSeconds`. A session expires when its deadline has passed and
  * no turn holds a lease. Whatever ends it queues the removal of its KV in the same step ({@link RemovalQueue}).
- *
  * @throws StoreUnavailableError from every method when the store cannot be reached, is too slow, or refuses to write.
  */
 export interface SessionStore {

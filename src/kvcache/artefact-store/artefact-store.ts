@@ -27,7 +27,6 @@ export interface ArtefactStore {
 /**
  * Loads an operator's own store: an ES module that exports the function `createArtefactStore`. It returns the
  * {@link ArtefactStore} or a promise of it. The store gets its settings by itself, for example from the environment.
- *
  * @throws Error when there is no such module, or it exports something else.
  */
 export const loadArtefactStore = async (modulePath: string): Promise<ArtefactStore> => {

@@ -28,7 +28,6 @@ const sizeOf = Uint8Array.from(heads, ([, , size]) => size)
 /**
  * The memory that a msgpack value would take at most, without decoding it. A decoder allocates a list before it reads
  * the items, so that a head of five bytes takes gigabytes, and many of them can be nested.
- *
  * @throws RangeError when the message is not exactly one value
  */
 export const decodedBytes = (message: Uint8Array): number => {

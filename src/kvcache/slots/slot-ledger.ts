@@ -73,7 +73,6 @@ export interface SlotEntry {
  * Who uses which slot of which engine, shared by all gateway processes. A slot is held by one turn at a time, while its
  * lease is renewed. Every method but `onRelease` is atomic, takes time from the ledger's own clock, and is one round trip.
  * A slot that a lost ledger does not know is erased by the next sweep, or overwritten by the turn that claims it.
- *
  * @throws from every method but `onRelease` when the ledger cannot be reached.
  */
 export interface SlotLedger {

@@ -41,11 +41,7 @@ const textOf = (lines: SessionLines, number: number): string => unescapeLine(lin
 const optionalTextOf = (lines: SessionLines, number: number): string | undefined =>
   lineOf(lines, number) === '' ? undefined : textOf(lines, number)
 
-/**
- * An id as it stands in keys and lists.
- *
- * @throws Error when it is empty or has white space or control characters, which no id of the gateway has.
- */
+/** An id as it stands in keys and lists. @throws Error when it is empty, or has white space or control characters */
 export const assertId = (id: string): string => {
   if (!/^[^\s\p{Cc}]+$/u.test(id)) throw new Error('An id is empty, or contains white space or control characters')
   return id
@@ -76,7 +72,6 @@ const linesOf = (text: unknown): SessionLines => {
 /**
  * The session of a snapshot in a script's reply: a list of its key, its text, and the record in its artefact's key.
  * The text has only part of the tenant's key.
- *
  * @throws Error when the text is not that of a live session.
  */
 export const toRecord = (snapshot: unknown, tenant: TenantKey): SessionRecord => {
