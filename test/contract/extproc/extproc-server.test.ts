@@ -1,11 +1,13 @@
 import { once } from 'node:events'
 import { link, lstat, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { connect as connectHttp2 } from 'node:http2'
 import { connect as connectSocket, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { status } from '@grpc/grpc-js'
 import { describe, expect, jest, test } from '@jest/globals'
 import type { HeadersDecision } from '../../../src/context/context-cache-manager.ts'
+import { eventually } from '../../support/eventually.ts'
 import { field, struct } from '../../unit/extproc/protobuf-bytes.ts'
 import { buffered, type Fixture, paths, requestBody, requestHeaders, useFixture } from './extproc-fixture.ts'
 import type { RawClient } from './raw-client.ts'
@@ -28,6 +30,13 @@ describe('ext_proc', () => {
     await expect(call.status).resolves.toMatchObject({ code: status.OK })
     await log.noted('closed')
     expect(log.events).toEqual(['opened', 'replied to request_headers', 'closed'])
+  })
+
+  test('a connection takes 16 MiB before any of it is read, so that no body holds up other streams', async () => {
+    const { address } = await start()
+    const session = connectHttp2(`http://127.0.0.1:${'port' in address ? address.port : 0}`)
+    cleanups.push(() => session.destroy())
+    await eventually(async () => expect(session.state.remoteWindowSize).toBe(16 * 1024 * 1024))
   })
 
   test('an unknown method is refused', async () => {
