@@ -137,43 +137,32 @@ const toValue = (text: string, type: ConfigOption['type']): unknown => {
   }
 }
 
-/** Options that may be in a file of their own, and the options that name these files. */
-const fileOptions: readonly FileOption[] = [
-  { path: ['tenant', 'secret'], filePath: ['tenant', 'secretFile'] },
-  { path: ['engines', 'apiKey'], filePath: ['engines', 'apiKeyFile'] },
-  { path: ['sessions', 'redisUrl'], filePath: ['sessions', 'redisUrlFile'] },
-]
-
-interface FileOption {
-  readonly path: readonly string[]
-  readonly filePath: readonly string[]
-}
+/** Options that may be in a file of their own, which the option `…File` names. */
+const fileOptions = ['tenant.secret', 'engines.apiKey', 'sessions.redisUrl']
 
 /** Sets options from the files named for them, without surrounding white space. */
 const fillFromFiles = (tree: Tree, report: Report) => {
   const { pools } = tree
-  const ofPools = (Array.isArray(pools) ? pools : []).map((_, index) => ({
-    path: ['pools', `${index}`, 'apiKey'],
-    filePath: ['pools', `${index}`, 'apiKeyFile'],
-  }))
+  const ofPools = (Array.isArray(pools) ? pools : []).map((_, index) => `pools.${index}.apiKey`)
   /** The options that were read, by name, with the option that names the file. */
   const filled = new Map<string, readonly string[]>()
   /** Options whose file cannot be read. */
   const unread = new Set<string>()
-  const fill = (from: Tree, { path, filePath }: FileOption): Tree => {
+  const fill = (from: Tree, option: string): Tree => {
+    const [path, filePath] = [option.split('.'), `${option}File`.split('.')]
     const file = valueAt(from, filePath)
     if (typeof file !== 'string') return from
     const content = readText(file)
     if ('problem' in content) {
-      unread.add(path.join('.'))
+      unread.add(option)
       report(content.problem, filePath)
       return from
     }
     if (valueAt(from, path) !== undefined) {
-      report(`give either this or ${path.join('.')}, not both`, filePath)
+      report(`give either this or ${option}, not both`, filePath)
       return from
     }
-    filled.set(path.join('.'), filePath)
+    filled.set(option, filePath)
     return withValue(from, path, content.text.trim())
   }
   return { tree: [...fileOptions, ...ofPools].reduce(fill, tree), filled, unread }
