@@ -102,14 +102,8 @@ export const createExtProcCodec = (): ExtProcCodec => {
 }
 
 interface WireHeaders {
-  readonly headers?: { readonly headers?: readonly WireHeader[] }
+  readonly headers?: { readonly headers?: readonly { readonly key?: string; readonly raw_value?: Buffer }[] }
   readonly end_of_stream?: boolean
-}
-
-/** A header of a decoded message. */
-interface WireHeader {
-  readonly key?: string
-  readonly raw_value?: Buffer
 }
 
 interface WireBody {
@@ -165,7 +159,7 @@ const toEvent = (wire: WireRequest): ExtProcEvent => {
 }
 
 const headersOf = (wire: WireHeaders | undefined) => ({
-  headers: createHeaderLookup(wire?.headers?.headers ?? []),
+  headers: createHeaderLookup(wire?.headers),
   endOfStream: wire?.end_of_stream ?? false,
 })
 
@@ -181,17 +175,15 @@ const ownMember = <T>(members: Readonly<Record<string, T>> | undefined, name: st
   members !== undefined && Object.hasOwn(members, name) ? members[name] : undefined
 
 /** Mode NONE is number 0, which is not sent; only the first message of a stream has the modes at all. */
-const modesOf = (
-  config: WireRequest['protocol_config'],
-): { readonly bodyMode: BodyMode; readonly responseBodySent: boolean } => ({
-  bodyMode: config === undefined ? 'unknown' : (bodyModes[config.request_body_mode ?? 0] ?? 'unknown'),
+const modesOf = (config: WireRequest['protocol_config']) => ({
+  bodyMode: (config && bodyModes[config.request_body_mode ?? 0]) ?? ('unknown' as const),
   responseBodySent: (config?.response_body_mode ?? 0) !== 0,
 })
 
 const none: readonly string[] = Object.freeze([])
 
 /** Headers by name. */
-const createHeaderLookup = (headers: readonly WireHeader[]): HeaderLookup => {
+const createHeaderLookup = ({ headers = [] }: WireHeaders['headers'] = {}): HeaderLookup => {
   const values = new Map<string, string[]>()
   for (const { key = '', raw_value = noBytes } of headers) {
     const text = raw_value.toString('latin1')
