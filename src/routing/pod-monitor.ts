@@ -108,23 +108,17 @@ export const createPodMonitor = (options: PodMonitorOptions): PodMonitor => {
   }
 }
 
-/** The loop checks the pod. */
-interface PodWatch extends Loop {
-  readonly address: PodAddress
-  readonly turns: InFlightTurns
-  state(): PodState
-  markUnhealthy(): void
-  learn(facts: PodFacts): void
-}
+type PodWatch = ReturnType<typeof createPodWatch>
 
 const noFacts: PodFacts = { isServing: true }
 const unasked: ProbeResult = { problem: undefined, load: undefined }
 const unknownLoad = { running: 0, waiting: 0, kvUsage: 0, inFlightAtRead: 0 }
 
+/** Checks one pod in a loop. */
 const createPodWatch = (
   /** `isLate`: the pod was not in the first list. */
   options: PodMonitorOptions & { readonly address: PodAddress; readonly probe: PodProbe; readonly isLate: boolean },
-): PodWatch => {
+) => {
   const { address, probe, onChange } = options
   const turns = new InFlightTurns({ turnLeaseMs: options.turnLeaseMs, nowMs: () => performance.now() })
   let isHealthy = false
@@ -196,7 +190,7 @@ const createPodWatch = (
     ...createLoop({ work: check, intervalMs: options.healthIntervalMs }),
     address,
     turns,
-    state: () => ({
+    state: (): PodState => ({
       address,
       ready: isReady(),
       isNew: performance.now() - servesSinceMs < newForMs,
@@ -205,11 +199,11 @@ const createPodWatch = (
       instance: facts.instance,
       ...load,
     }),
-    markUnhealthy: () => {
+    markUnhealthy: (): void => {
       markings += 1
       setHealthy(false, 'upstream failure reported by a turn')
     },
-    learn: (next) =>
+    learn: (next: PodFacts) =>
       apply(() => {
         if (next.isServing && !facts.isServing) servesSinceMs = performance.now()
         facts = next

@@ -67,10 +67,11 @@ export const followList = async (options: {
 
   const listAndWatch = async (): Promise<void> => {
     const answer = await withinLimit(timeoutMs, (limit) => server.get(pathWith({}), limit), signal)
-    const { metadata, items } = listOf(answer)
-    const objects = new Map(items.map((one): [string, unknown] => [one.metadata.uid, one]))
+    const { data } = list.safeParse(answer)
+    if (data === undefined) throw new Error('the answer is no list')
+    const objects = new Map(data.items.map((one): [string, unknown] => [one.metadata.uid, one]))
     passOn(objects)
-    await watchFrom(metadata.resourceVersion, objects)
+    await watchFrom(data.metadata.resourceVersion, objects)
   }
 
   while (!signal.aborted) {
@@ -82,10 +83,4 @@ export const followList = async (options: {
     const longest = Math.min(longestPauseMs, firstPauseMs * 2 ** failures)
     await pause(longest * (0.5 + Math.random() / 2), signal)
   }
-}
-
-const listOf = (answer: unknown): z.infer<typeof list> => {
-  const parsed = list.safeParse(answer)
-  if (!parsed.success) throw new Error('the answer is no list')
-  return parsed.data
 }

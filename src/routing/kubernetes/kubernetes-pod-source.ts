@@ -1,6 +1,6 @@
 import type { PodSource } from '../pod.ts'
 import { createPodMonitor, type PodChange, type PodFacts, type PodMonitorOptions } from '../pod-monitor.ts'
-import { type ApiServer, connectApiServer } from './api-server.ts'
+import { connectApiServer } from './api-server.ts'
 import { endpointsOfPods, endpointsOfSlices, type KubernetesEndpoint, type PoolPods, poolOf } from './endpoints.ts'
 import { followList } from './follow-list.ts'
 
@@ -29,60 +29,31 @@ export interface KubernetesPodSourceOptions extends PodMonitorOptions {
  * @throws Error when the optional package is missing, or there is no way to the API server
  */
 export const createKubernetesPodSource = async (options: KubernetesPodSourceOptions): Promise<PodSource> => {
+  const { service, selector, inferencePool, ports, modelLabel, instanceLabel, resyncMs, timeoutMs } = options
   const server = await connectApiServer(options.kubeconfigFile)
+  const namespace = encodeURIComponent(options.namespace ?? server.namespace)
   const monitor = createPodMonitor(options)
   const stopping = new AbortController()
+  const { signal } = stopping
+  let isStarted = (): void => {}
   let following: Promise<void> | undefined
-  return {
-    ...monitor,
-    start: () =>
-      new Promise((started) => {
-        following = follow(server, options, {
-          signal: stopping.signal,
-          onEndpoints: (endpoints, isUnchecked = false) => {
-            const { modelLabel, instanceLabel } = options
-            const sorted = endpoints.toSorted((a, b) => (a.address < b.address ? -1 : 1))
-            const facts = new Map<string, PodFacts>()
-            for (const { address, isReady, labels } of sorted) {
-              const [model, instance] = [modelLabel, instanceLabel].map((label) => label && labels[label])
-              facts.set(address, { isServing: isReady, isUnchecked, model, instance })
-            }
-            void monitor.watch([...facts.keys()], facts).then(started)
-          },
-          onChange: (change) => {
-            options.onChange(change)
-            if (change.kind === 'list-stale') started()
-          },
-        }).then(started)
-      }),
-    stop: async () => {
-      stopping.abort()
-      await monitor.stop()
-      await following
-    },
+
+  const onEndpoints = (endpoints: readonly KubernetesEndpoint[], isUnchecked = false): void => {
+    const sorted = endpoints.toSorted((a, b) => (a.address < b.address ? -1 : 1))
+    const facts = new Map<string, PodFacts>()
+    for (const { address, isReady, labels } of sorted) {
+      const [model, instance] = [modelLabel, instanceLabel].map((label) => label && labels[label])
+      facts.set(address, { isServing: isReady, isUnchecked, model, instance })
+    }
+    void monitor.watch([...facts.keys()], facts).then(isStarted)
   }
-}
-
-interface Listener {
-  readonly signal: AbortSignal
-  readonly onEndpoints: (endpoints: readonly KubernetesEndpoint[], isUnchecked?: boolean) => void
-  readonly onChange: (change: PodChange) => void
-}
-
-/** Ends, with all that it started, when the signal fires. */
-const follow = async (
-  server: ApiServer,
-  options: KubernetesPodSourceOptions,
-  { signal, onEndpoints, onChange }: Listener,
-): Promise<void> => {
-  const { service, selector, inferencePool, ports, resyncMs, timeoutMs } = options
-  const namespace = encodeURIComponent(options.namespace ?? server.namespace)
+  const onChange = (change: PodChange): void => {
+    options.onChange(change)
+    if (change.kind === 'list-stale') isStarted()
+  }
   const common = { server, resyncMs, timeoutMs, onChange }
 
-  const followPods = (
-    { selector: labelSelector, ports: podPorts, isH2c }: PoolPods,
-    until: AbortSignal,
-  ): Promise<void> =>
+  const followPods = ({ selector: labelSelector, ports: podPorts, isH2c }: PoolPods, until: AbortSignal) =>
     followList({
       ...common,
       path: `/api/v1/namespaces/${namespace}/pods`,
@@ -91,39 +62,59 @@ const follow = async (
       signal: until,
     })
 
-  if (selector !== undefined) return followPods({ selector, ports, isH2c: false }, signal)
-  if (service !== undefined) {
-    return followList({
+  const followSlices = () =>
+    followList({
       ...common,
       path: `/apis/discovery.k8s.io/v1/namespaces/${namespace}/endpointslices`,
       query: { labelSelector: `kubernetes.io/service-name=${service}` },
       onObjects: (slices) => onEndpoints(endpointsOfSlices(slices, ports)),
       signal,
     })
+
+  /** Ends, with all that it started, when the signal fires. */
+  const followPool = async (): Promise<void> => {
+    let followed = 'nothing'
+    let stopPods = new AbortController()
+    let ended: Promise<unknown> = Promise.resolve()
+    await followList({
+      ...common,
+      path: `/apis/inference.networking.k8s.io/v1/namespaces/${namespace}/inferencepools`,
+      query: { fieldSelector: `metadata.name=${inferencePool}` },
+      onObjects: ([object]) => {
+        const pool = poolOf(object)
+        const next = JSON.stringify(pool)
+        if (followed === next) return
+        followed = next
+        stopPods.abort()
+        // The list that ends here does not say that it is no longer stale.
+        onChange({ kind: 'list-current', name: 'pods' })
+        if (pool === undefined) return onEndpoints([])
+        stopPods = new AbortController()
+        const pods = followPods(ports.length > 0 ? { ...pool, ports } : pool, stopPods.signal)
+        ended = Promise.all([ended, pods])
+      },
+      signal,
+    })
+    stopPods.abort()
+    await ended
   }
 
-  let followed = 'nothing'
-  let stopPods = new AbortController()
-  let ended: Promise<unknown> = Promise.resolve()
-  await followList({
-    ...common,
-    path: `/apis/inference.networking.k8s.io/v1/namespaces/${namespace}/inferencepools`,
-    query: { fieldSelector: `metadata.name=${inferencePool}` },
-    onObjects: ([object]) => {
-      const pool = poolOf(object)
-      const next = JSON.stringify(pool)
-      if (followed === next) return
-      followed = next
-      stopPods.abort()
-      // The list that ends here does not say that it is no longer stale.
-      onChange({ kind: 'list-current', name: 'pods' })
-      if (pool === undefined) return onEndpoints([])
-      stopPods = new AbortController()
-      const pods = followPods(ports.length > 0 ? { ...pool, ports } : pool, stopPods.signal)
-      ended = Promise.all([ended, pods])
+  const follow = (): Promise<void> => {
+    if (selector !== undefined) return followPods({ selector, ports, isH2c: false }, signal)
+    return service === undefined ? followPool() : followSlices()
+  }
+
+  return {
+    ...monitor,
+    start: () =>
+      new Promise((started) => {
+        isStarted = started
+        following = follow().then(started)
+      }),
+    stop: async () => {
+      stopping.abort()
+      await monitor.stop()
+      await following
     },
-    signal,
-  })
-  stopPods.abort()
-  await ended
+  }
 }
