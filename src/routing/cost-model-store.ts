@@ -25,36 +25,29 @@ export const createCostModelKeeper = (options: {
   let savedRevision = 0
 
   const restore = async (): Promise<void> => {
-    try {
-      const text = await store.load(engine)
-      if (text !== undefined) model.restore(decodeCosts(text))
-    } catch (error) {
-      options.onFault('load_costs', error)
-    }
+    const text = await store.load(engine)
+    if (text !== undefined) model.restore(decodeCosts(text))
   }
 
   const saveNew = async (): Promise<void> => {
     const { revision } = model
     if (revision === savedRevision) return
-    try {
-      await store.save(engine, encodeCosts(model.snapshot()))
-      savedRevision = revision
-    } catch (error) {
-      options.onFault('save_costs', error)
-    }
+    await store.save(engine, encodeCosts(model.snapshot()))
+    savedRevision = revision
   }
 
-  const loop = createLoop({ work: saveNew, intervalMs: options.saveIntervalMs })
+  const tryToSave = () => saveNew().catch((error: unknown) => options.onFault('save_costs', error))
+  const loop = createLoop({ work: tryToSave, intervalMs: options.saveIntervalMs })
   return {
     /** Restores what was saved, then saves at each interval. Resolves after restoring; never rejects. */
     start: async (): Promise<void> => {
-      await restore()
+      await restore().catch((error: unknown) => options.onFault('load_costs', error))
       await loop.start()
     },
     /** Saves what is new. Never rejects. */
     stop: async (): Promise<void> => {
       await loop.stop()
-      await saveNew()
+      await tryToSave()
     },
   }
 }
