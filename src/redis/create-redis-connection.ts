@@ -1,8 +1,7 @@
-import { createHash } from 'node:crypto'
 import { types } from 'node:util'
 import { Redis } from 'ioredis'
 import { createRedisBreaker, type RedisBreakerState } from './redis-breaker.ts'
-import { type RedisConnection, type RedisScript, RedisUnavailableError } from './redis-connection.ts'
+import { type RedisConnection, RedisUnavailableError } from './redis-connection.ts'
 import { isReadOnlyRefusal, toRedisFault, withoutArguments } from './redis-fault.ts'
 import { createSubscriptions } from './subscriptions.ts'
 import { withinTime } from './time-limit.ts'
@@ -85,17 +84,10 @@ export const createRedisConnection = async ({
   })
   const breaker = createRedisBreaker({ onState: onBreaker })
   const subscriptions = createSubscriptions({ client, onRefused: onMessagesRefused })
-  const digests = new Map<RedisScript, string>()
-
-  const digestOf = (script: RedisScript): string => {
-    const digest = digests.get(script) ?? createHash('sha1').update(script.source).digest('hex')
-    digests.set(script, digest)
-    return digest
-  }
 
   const evaluate: RedisConnection['run'] = async (script, keys, args) => {
     try {
-      return await client.evalsha(digestOf(script), keys.length, ...keys, ...args)
+      return await client.evalsha(script.digest, keys.length, ...keys, ...args)
     } catch (error) {
       if (!types.isNativeError(error) || !error.message.startsWith('NOSCRIPT')) throw error
       return await client.eval(script.source, keys.length, ...keys, ...args)

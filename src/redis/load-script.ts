@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { RedisScript } from './redis-connection.ts'
 
@@ -16,5 +17,6 @@ export const loadScript = (directory: URL, name: string): RedisScript => {
       taken.add(part)
       return expand(`includes/${part}.lua`)
     })
-  return { name, source: expand(`${name}.lua`) }
+  const source = expand(`${name}.lua`)
+  return { name, source, digest: hash('sha1', source) }
 }

@@ -3,6 +3,8 @@ export interface RedisScript {
   /** File name without its ending, for errors and metrics. */
   readonly name: string
   readonly source: string
+  /** SHA-1 of the source (hex), by which Redis knows the script. */
+  readonly digest: string
 }
 
 /**

@@ -20,7 +20,7 @@ const load = (files: Readonly<Record<string, string>>) => {
 }
 
 test('a script without parts is read unchanged', () => {
-  expect(load({ 'main.lua': 'return 1\n' })).toEqual({ name: 'main', source: 'return 1\n' })
+  expect(load({ 'main.lua': 'return 1\n' })).toMatchObject({ name: 'main', source: 'return 1\n' })
 })
 
 test('parts are included where they are named first, each once', () => {
