@@ -21,10 +21,7 @@ export interface RedisConnection {
   get(key: string): Promise<string | undefined>
   /** Writes a string key that Redis forgets after `ttlMs`, a whole number from 1. */
   set(key: string, text: string, ttlMs: number): Promise<void>
-  /**
-   * Calls back for each message of a channel, which has one listener. Messages may be lost: they come while Redis can be
-   * reached, and lets the user receive them. Never throws.
-   */
+  /** Calls back for each message of a channel, which has one listener. Messages may be lost. Never throws. */
   subscribe(channel: string, onMessage: (message: string) => void): void
   close(): Promise<void>
 }
@@ -34,10 +31,7 @@ export class RedisUnavailableError extends Error {
   override readonly name = 'RedisUnavailableError'
 }
 
-/**
- * Redis answers, and the script itself is at fault: waiting does not mend it. Kept apart from
- * {@link RedisUnavailableError}, so that a mistake in the gateway never passes for an outage.
- */
+/** Redis answers, and the script is at fault: waiting does not mend it, and no mistake passes for an outage. */
 export class RedisScriptError extends Error {
   override readonly name = 'RedisScriptError'
 }

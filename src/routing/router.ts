@@ -16,10 +16,7 @@ export interface RoutingInput {
   readonly promptTokens?: number | undefined
   /** The session's KV in the persistent store, which any pod can load. Default: nothing is stored. */
   readonly stored?: StoredPrefix | undefined
-  /**
-   * Tokens of the session whose KV each pod probably holds. A pod that is not listed holds none. When empty or left
-   * out, only `lastPod` is known.
-   */
+  /** Tokens of the session whose KV each pod probably holds; others hold none. Empty or left out: see `lastPod`. */
   readonly residentTokens?: ReadonlyMap<PodAddress, number> | undefined
   /** The pods that may be chosen, as `host:port` or (all ports of it) `host`. Default: any. */
   readonly subset?: readonly string[] | undefined
@@ -69,10 +66,7 @@ const maxFallbacks = 3
 
 /** Picks the pod of a turn. */
 export interface Router {
-  /**
-   * `policyName` undefined: the default policy. `mayChoose`: of the pods that may serve the turn, only these are
-   * chosen. Default: all.
-   */
+  /** `policyName` undefined: the default policy. `mayChoose`: whether a pod that may serve the turn may be chosen. */
   route(turn: RoutingInput, policyName: string | undefined, mayChoose?: (pod: PodAddress) => boolean): RouteOutcome
 }
 

@@ -5,10 +5,7 @@ export interface Removal {
   /** `a:<artefactId>` or `s:<session key>`. */
   readonly id: string
   readonly session: SessionKey
-  /**
-   * `artefact`: one stored artefact, superseded or never committed; the session itself may live on.
-   * `session`: the session has ended: its artefact, if any, and its KV in pods.
-   */
+  /** `artefact`: superseded, or never committed. `session`: one that ended: its artefact, if any, and KV in pods. */
   readonly kind: 'artefact' | 'session'
   /** The artefact's payload; undefined for a session that never stored any. */
   readonly payload: string | undefined
@@ -27,20 +24,14 @@ export type ClaimedRemoval = Pick<Removal, 'id' | 'claim'>
  * @throws StoreUnavailableError as SessionStore does.
  */
 export interface RemovalQueue {
-  /**
-   * Queues an artefact before an engine is asked to store it, due after `graceMs`: it is removed unless `commitKv`
-   * takes it off before. So a gateway that dies in between leaves nothing behind.
-   */
+  /** Queues an artefact before it is stored, due after `graceMs` unless committed: who dies leaves nothing behind. */
   announce(artefact: {
     readonly artefactId: string
     readonly session: SessionKey
     readonly payload: string
     readonly graceMs: number
   }): Promise<void>
-  /**
-   * Ends up to `limit` sessions whose deadline has passed and that no turn holds. Resolves to how many; `hasMore`: the
-   * step stopped at its limit, so others may be due as well.
-   */
+  /** Ends up to `limit` due sessions that no turn holds. Resolves to how many; `hasMore`: others may be due as well. */
   expireDue(limit: number): Promise<{ readonly ended: number; readonly hasMore: boolean }>
   /**
    * Brings the stored KV down to the threshold of its limit, and (memory store) the sessions down to their memory

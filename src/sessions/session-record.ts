@@ -9,10 +9,7 @@ export type TenantKey = string & { readonly __brand: 'TenantKey' }
 
 /** A session's KV in the persistent store. The session store does not read `payload`: it is the connector's. */
 export interface StoredKv {
-  /**
-   * Name of the artefact, unique for every offload. One that begins with the first 22 characters of its session's key
-   * takes less room in Redis: they lead to the session.
-   */
+  /** Unique for every offload. One that begins with 22 characters of its session's key takes less room in Redis. */
   readonly artefactId: string
   /** What the connector needs to load and remove the artefact. */
   readonly payload: string

@@ -99,10 +99,7 @@ export interface SessionPage {
 export interface SessionStore {
   /** Writes a session in state *creating* whose first turn holds a lease, or finds the one an earlier try wrote. */
   create(session: NewSession): Promise<CreateOutcome>
-  /**
-   * Looks a session up for a turn, and takes the turn's lease. Beginning a turn again keeps the later end of its
-   * leases. A session keeps `maxLeases` leases; of one too many the one that ends first goes.
-   */
+  /** Looks a session up for a turn and takes its lease, whose later end holds. There are at most `maxLeases`. */
   begin(turn: BeginTurn): Promise<BeginOutcome>
   /**
    * Counts a turn, releases its lease, and makes a *creating* or *expired* session *active*. A turn counts once, while
@@ -141,10 +138,7 @@ export interface SessionStore {
   }): Promise<SessionPage>
   /** Sets the TTL anew from now. */
   setTtl(change: OwnedSession & { readonly ttlSeconds: number }): Promise<SessionRecord | undefined>
-  /**
-   * Deletes: tombstone, and removal queued. An expired session that a turn is about to start anew is deleted, too.
-   * `false`: there is no such session of this tenant.
-   */
+  /** Deletes, also one that expired and a turn is about to start anew. `false`: the tenant has no such session. */
   remove(session: OwnedSession): Promise<boolean>
   /** Names this store for all gateways that share it. When its data is lost, it gets what the first to ask calls it. */
   identity(): Promise<string>

@@ -1,11 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { BlockHash, BlocksReported, KvEvent } from './decode-events.ts'
 
-interface Chain {
-  readonly hashes: readonly BlockHash[]
-  readonly tokens: Uint32Array
-  readonly blockTokens: number
-}
+type Chain = Pick<BlocksReported, 'hashes' | 'tokens' | 'blockTokens'>
 
 const bytesPerToken = Uint32Array.BYTES_PER_ELEMENT
 /** Upper estimates, in a list and in a set. `make bench-kv-events` prints the memory in use beside the sum. */

@@ -18,10 +18,9 @@ const completionAnswer = z
 const maxCommonTokens = 8
 
 /**
- * Finds out in an idle slot what llama-server does not report, with requests of some 36 tokens and one token of response.
- * Whether it keeps prompts that no slot holds and gives them to whoever sends them (without `--cache-ram 0`): a prompt,
- * another one, the first again, which is cached only if kept elsewhere. Whether a slot that is saved and restored is
- * reused: a prompt that continues the last one. The slot's session then loads its KV from the store.
+ * Finds out in an idle slot, with requests of some 36 tokens, what llama-server does not report. Whether it keeps
+ * prompts that no slot holds and gives them to anybody (without `--cache-ram 0`): a prompt, another, the first again.
+ * Whether a slot that is saved and restored is reused: a prompt that continues the last one.
  * @throws Error when it cannot be found out now: no response, no idle slot, or a KV folder of another session store
  */
 export const checkEngine = async (

@@ -75,9 +75,8 @@ const eraseSlot = async (
 }
 
 /**
- * Removes files that are unfinished, or that no session and no removal knows. Erases idle slots whose content the
- * ledger does not know: those of failed turns, of requests without a session, and all after the ledger was lost.
- * A fault in one part does not prevent the others.
+ * Removes files that are unfinished or known to nobody, and erases idle slots whose content the ledger does not know:
+ * of failed turns, of requests without a session, and all after the ledger was lost. A fault in one spares the others.
  */
 export const sweep = async (parts: Parts, artefacts: KnownArtefacts, signal: AbortSignal): Promise<void> => {
   if (!(await parts.folder.isOurs())) return

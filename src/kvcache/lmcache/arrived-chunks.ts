@@ -8,11 +8,9 @@ const pollMs = 50
 type NamedChunks = Pick<StoredPrefix, 'modelRoot' | 'salt' | 'chunks' | 'pieces' | 'chunkTokens'>
 
 /**
- * The engine writes chunks in the background. Waits for those of the prompt while more come; those of the answer, which
- * an engine may not write, count if they are there then. All up to the last listed chunk are there, and the first
- * `known`, which are the former artefact's: LMCache writes behind what it finds in the store, which it does not write
- * again, and which a restarted coordinator does not list. Resolves to how much is stored; when the signal fires, to how
- * much was.
+ * The engine writes chunks in the background. Waits for those of the prompt while more come; those of the answer count
+ * if they are there then. All up to the last listed chunk are there, and the first `known`, the former artefact's,
+ * which a restarted coordinator does not list. Resolves to how much is stored; when the signal fires, to how much was.
  * @throws when the signal fires before anything is found
  */
 export const untilArrived = async (

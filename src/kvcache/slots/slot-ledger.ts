@@ -78,9 +78,9 @@ export interface SlotEntry {
 export interface SlotLedger {
   /**
    * Takes an idle slot that nobody holds: one of the session, best with `artefactId`; else one without an owner; else
-   * the least recently claimed one; for a long turn, else the last one: engines fill their batches in the order of
-   * slots, so that hits pass it, and it displaces no other session's KV. Its content counts as unknown until it is released with content. First of all, a
-   * turn that may not wait takes the slot of a turn of its session that has run and whose end nobody has reported.
+   * the least recently claimed one; for a long turn the last one, which engines fill last and hits pass. Its content is
+   * unknown until it is released with content. First of all, a turn that may not wait takes the slot of a turn of its
+   * session that has run and whose end nobody has reported.
    */
   claim(request: ClaimSlot): Promise<ClaimOutcome>
   /**
@@ -93,17 +93,11 @@ export interface SlotLedger {
   ): Promise<readonly boolean[]>
   /** Ends the lease, if the turn has it. With `content`, its session owns the slot then; after a sweep, nobody. */
   release(turn: SlotTurn & { readonly content?: SlotContent | undefined }): Promise<void>
-  /**
-   * Calls back with the pod of each slot that a turn or a sweep releases: of this process at once; of other processes
-   * when their message arrives, and never if it is lost. There is one listener.
-   */
+  /** Calls the one listener with the pod of each released slot; of other processes by messages, which may be lost. */
   onRelease(released: (pod: string) => void): void
   /** Every slot of the pod that was ever claimed or erased. */
   list(pod: string): Promise<readonly SlotEntry[]>
-  /**
-   * Takes a slot for a sweep or a removal, or to save what a turn of the session left there without a claim. Resolves
-   * to what was known of the slot; undefined: it is held.
-   */
+  /** Takes a slot to sweep, remove or save what has no claim. Resolves to what was known; undefined: it is held. */
   seize(
     turn: SlotTurn & { readonly leaseMs: number; readonly session?: SessionKey },
   ): Promise<Pick<SlotEntry, 'owner' | 'content'> | undefined>

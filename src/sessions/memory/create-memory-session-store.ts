@@ -30,10 +30,7 @@ export interface MemorySessionStoreOptions {
 /** Room for sessions even when memory is short: some eighty of them. */
 const leastSessionsBytes = 65_536
 
-/**
- * Sessions and their removal queue in this process, for a gateway without Redis. A restart forgets them all. Every
- * operation is O(1) or O(log n) in the number of sessions.
- */
+/** Sessions and their removal queue in this process: a restart forgets them. Operations are O(1) or O(log n). */
 export const createMemorySessionStore = ({
   maxSessions = 100_000,
   tombstoneSeconds = 86_400,
