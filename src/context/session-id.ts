@@ -30,7 +30,7 @@ export interface SessionIdCipher {
 }
 
 export const createSessionIdCipher = (secret: string): SessionIdCipher => {
-  const keyFor = (tenant: TenantKey): Buffer => deriveKey(secret, 'session id', tenant)
+  const keyFor = (tenant: TenantKey) => deriveKey(secret, 'session id', tenant)
   return {
     encrypt: (id, tenant) => seal(keyFor(tenant), Buffer.from(id, 'latin1')).toString('base64url'),
     decrypt: (encrypted, tenant) => open(keyFor(tenant), Buffer.from(encrypted, 'base64url'))?.toString('latin1'),
