@@ -7,7 +7,7 @@ const quoted = ['json', 'lua', 'mermaid', 'redis', 'text', 'yaml']
 const pasted = ['console', 'shell']
 
 /** The first line of a block that a test cannot run: what it needs, for the reader too. */
-const mark = /^# needs (vLLM|engines of your own|Kubernetes|minutes; make test runs it too)/
+const mark = /^# needs (vLLM|engines of your own|Kubernetes|minutes(; make test runs it too|, and all of the machine))/
 
 /** A program is complete with its imports; other code is quoted. */
 const isProgram = ({ language, text }: Block): boolean =>
