@@ -37,7 +37,7 @@ const mebibyte = 1024 * 1024
 /** Of a client where memory is measured, which is `turns.maxBodyBytes` there, so that the bench and Envoy need no more. */
 const clientBytes = mebibyte
 /** What the gateway holds of all bodies (docs/limits.md). */
-const promisedBytes = 256 * mebibyte
+const promisedBytes = 128 * mebibyte
 
 const wirings = wiringNames.filter((name) => listOf(values.wiring).includes(name))
 const seconds = Number(values.seconds)

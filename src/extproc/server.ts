@@ -34,7 +34,7 @@ export interface ExtProcServerOptions {
 /** A message may hold this much beyond a body: headers, framing. Envoy's own limit for headers is 60 KiB. */
 const messageOverheadBytes = 64 * 1024
 /** Most memory for the bodies of requests, unless two of the largest take more. */
-const maxHeldBodyBytes = 256 * 1024 * 1024
+const maxHeldBodyBytes = 128 * 1024 * 1024
 /** Envoy opens a stream for each HTTP request, all of a worker's on one connection. */
 const maxConcurrentStreams = 65_536
 /**
