@@ -4,7 +4,7 @@ import { destinationKey } from '../replies.ts'
 
 type RequestHeaders = Extract<ExtProcEvent, { kind: 'request_headers' }>
 
-/** Headers that only the gateway or Envoy may set: those of a client are worth nothing, and no pod receives them. */
+/** Headers that only the gateway or Envoy may set: a client's own do not count, and no pod receives them. */
 const internalHeaders: readonly string[] = [
   destinationKey,
   `${destinationKey}-subset`,
