@@ -67,7 +67,7 @@ const tenant = group({
   principalHeader: headerName
     .optional()
     .describe(
-      'Request header with the caller, as verified by an authentication filter of Envoy, which must strip it from clients. Without it the Authorization header identifies the tenant.',
+      'Request header with the caller, as verified by an authentication filter of Envoy, which must strip it from clients. Without it the credential identifies the tenant: `Authorization`, `x-api-key` or `api-key`.',
     ),
   principalFromAnyPeer: flag(
     'Accepts `tenant.principalHeader` on a gRPC port that is neither a Unix socket, nor on a loopback address, nor asks for client certificates. Whoever reaches the port can then be any tenant: only where a network policy lets Envoy alone connect.',

@@ -10,8 +10,14 @@ export interface Tenants {
 }
 
 /**
+ * Headers that carry a credential: `Authorization` with its scheme, and the bare keys of Anthropic's and Azure's
+ * clients. Of several the first one counts.
+ */
+const credentialHeaders = ['authorization', 'x-api-key', 'api-key'] as const
+
+/**
  * `principalHeader` names a header that an authentication filter in front of the gateway sets (and strips from
- * clients): the tenant then outlives the rotation of its key. Without it the Authorization credential is the tenant.
+ * clients): the tenant then outlives the rotation of its key. Without it the credential is the tenant: a key is the same one as a bearer token.
  */
 export const createTenants = (options: {
   readonly secret: string
@@ -25,7 +31,9 @@ export const createTenants = (options: {
       const principals = options.principalHeader === undefined ? [] : request.header(options.principalHeader)
       const [principal = ''] = principals
       if (principals.length === 1 && principal !== '') return digest('principal', principal)
-      const [credential = '', ...others] = request.header('authorization')
+      const name = credentialHeaders.find((each) => request.header(each).length > 0)
+      const [value = '', ...others] = name === undefined ? [] : request.header(name)
+      const credential = name === 'authorization' ? value : `Bearer ${value}`
       if (others.length > 0 || !credentialForm.test(credential)) throw new GatewayError('invalid_api_key')
       return digest('authorization', credential)
     },

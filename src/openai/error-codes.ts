@@ -32,7 +32,7 @@ export const errorCodes = {
   invalid_api_key: {
     status: 401,
     message:
-      'Send one Authorization header, such as "Authorization: Bearer YOUR_KEY". Sessions belong to its credential.',
+      'Send one credential, such as "Authorization: Bearer YOUR_KEY" or "x-api-key: YOUR_KEY". Sessions belong to it.',
   },
   session_not_found: {
     status: 404,

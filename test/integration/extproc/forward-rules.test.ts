@@ -25,6 +25,14 @@ test('through the forward_rules of envoy.yaml the gateway reads the headers of a
   expect(errorOf(await create(stack, { headers: { authorization: '' } }))).toMatchObject({ code: 'invalid_api_key' })
 })
 
+test.each(['x-api-key', 'api-key'])('through the forward_rules of envoy.yaml the gateway reads %s', async (name) => {
+  const id = await createdId(stack)
+
+  const seen = await fetch(`${stack.url}/v1/context/${id}`, { headers: { [name]: 'test-key' } })
+
+  expect(seen.status).toBe(200)
+})
+
 test('through the forward_rules of envoy.yaml the gateway reads the headers of a turn', async () => {
   const id = await createdId(stack)
   await untilTurns(stack, id, 1)

@@ -30,6 +30,18 @@ describe('tenant by credential', () => {
     expect(elsewhere.tenantOf(bearer('key-a'))).not.toBe(tenants.tenantOf(bearer('key-a')))
   })
 
+  test.each([
+    { name: 'x-api-key', headers: { 'x-api-key': 'key-a' } },
+    { name: 'api-key', headers: { 'api-key': 'key-a' } },
+    { name: 'x-api-key beside another api-key', headers: { 'x-api-key': 'key-a', 'api-key': 'key-b' } },
+    {
+      name: 'Authorization beside another x-api-key',
+      headers: { authorization: 'Bearer key-a', 'x-api-key': 'key-b' },
+    },
+  ])('is that of the bearer token: $name', ({ headers }) => {
+    expect(tenants.tenantOf(withHeaders(headers))).toBe(tenants.tenantOf(bearer('key-a')))
+  })
+
   test('contains no part of the credential', () => {
     expect(tenants.tenantOf(bearer('key-a'))).toMatch(/^[A-Za-z0-9_-]{43}$/)
   })
@@ -41,6 +53,10 @@ describe('tenant by credential', () => {
     { name: 'a scheme and a space', headers: { authorization: 'Bearer ' } },
     { name: 'two', headers: { authorization: ['Bearer key-a', 'Bearer key-b'] } },
     { name: 'the same twice', headers: { authorization: ['Bearer key-a', 'Bearer key-a'] } },
+    { name: 'an empty x-api-key', headers: { 'x-api-key': '' } },
+    { name: 'two in x-api-key', headers: { 'x-api-key': 'key-a,key-b' } },
+    { name: 'two x-api-key', headers: { 'x-api-key': ['key-a', 'key-a'] } },
+    { name: 'an empty one beside x-api-key', headers: { authorization: '', 'x-api-key': 'key-a' } },
     { name: 'a header that is not asked for', headers: { 'x-principal': 'alice' } },
     { name: 'two that were joined', headers: { authorization: 'Bearer key-a,Bearer key-b' } },
     { name: 'two that were joined with a space', headers: { authorization: 'Bearer key-a, Bearer key-b' } },
