@@ -55,11 +55,11 @@ const streamOf = (event: string, bytes: number): Buffer =>
 
 const readersFor = (seed: number, bytes: number): readonly Reader[] => [
   {
-    name: 'ext_proc message, 96 KiB beside a body',
+    name: 'ext_proc message, 64 KiB beside a body',
     inputs: new Map([
-      ['headers', field(2, field(1, filled(98_000, field(1))))],
-      ['empty bodies', field(4, filled(98_000, field(1)))],
-      ['messages in one', filled(98_000, field(2))],
+      ['headers', field(2, field(1, filled(65_000, field(1))))],
+      ['empty bodies', field(4, filled(65_000, field(1)))],
+      ['messages in one', filled(65_000, field(2))],
     ]),
     read: (input) => once(() => codec.decode(input)),
   },
@@ -88,7 +88,7 @@ const readersFor = (seed: number, bytes: number): readonly Reader[] => [
     read: (input) => stepsOf(parseJsonObject(input, { ...jsonLimits, maxBytes: 65_536 })),
   },
   {
-    name: 'JSON of an engine, 512 KiB',
+    name: 'JSON of an engine, 256 KiB',
     inputs: bodies(seed, maxJsonLength),
     read: (input) => once(() => readJson(input.toString())),
   },

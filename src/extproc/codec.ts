@@ -90,7 +90,7 @@ export interface ExtProcCodec {
 }
 
 /** Envoy's own limit for headers is 60 KiB. */
-const maxBesideBodyBytes = 98_304
+const maxBesideBodyBytes = 65_536
 
 export const createExtProcCodec = (): ExtProcCodec => {
   const method = loadProtoMethod('external-processor.proto', externalProcessorService, 'Process', maxBesideBodyBytes)

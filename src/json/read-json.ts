@@ -2,7 +2,7 @@
  * A longer text counts as none: to parse one that is made to be slow takes some 10 ms, in which nothing else happens.
  * In UTF-16 units.
  */
-export const maxJsonLength = 524_288
+export const maxJsonLength = 262_144
 
 /**
  * The parsed text, or undefined where it is not JSON, or longer than `maxLength`. The parser's own error would quote the
