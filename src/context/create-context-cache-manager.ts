@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { createSlices } from '../async/slices.ts'
 import type { JsonLimits } from '../json/scan-json-object.ts'
 import { type InferenceApi, inferenceApiOf } from '../openai/create-body.ts'
@@ -27,7 +26,7 @@ import {
   type ResponseCacheParts,
 } from './response-cache-handler.ts'
 import { createPlainRequests } from './route-plain.ts'
-import { containsSessionId, createSessionIdCipher, isSessionId } from './session-id.ts'
+import { containsSessionId, createSessionIdCipher, foreignKeyOf, isSessionId } from './session-id.ts'
 import type { TurnParts } from './session-turn.ts'
 import { createTenants } from './tenant.ts'
 import { poolHeader } from './turn.ts'
@@ -69,7 +68,7 @@ export const createContextCacheManager = (given: ContextParts, settings: Context
 
   /** An id of another system only groups requests. */
   const passForeign = (request: GatewayRequest, id: string): Decision<TurnTicket> => {
-    const affinityKey = id === '' ? undefined : createHash('sha256').update(id, 'latin1').digest('base64url')
+    const affinityKey = foreignKeyOf(id)
     const model = namedModel(request)
     const pool = parts.pools.forModel(model)
     const outcome = pool.router.route({ affinityKey, lastPod: undefined, model }, request.header('routing-strategy')[0])

@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto'
 import { createPrefixIndex, maxPrefixBytes } from '../routing/prefix-index.ts'
 import type { Decision, GatewayRequest, HeadersDecision, RequestScope } from './context-cache-manager.ts'
 import { checkSpliceable, namedModel, turnIdFor } from './request-headers.ts'
 import { bytesPerToken, routeTurn } from './route-turn.ts'
+import { foreignKeyOf } from './session-id.ts'
 import type { TurnParts } from './session-turn.ts'
 import { startPlainTurn } from './turn.ts'
 import type { TurnTicket } from './turn-ticket.ts'
@@ -46,7 +46,7 @@ export const createPlainRequests = (parts: TurnParts) => {
       otherId: string | undefined,
       scope: RequestScope,
     ): Promise<HeadersDecision<TurnTicket>> => {
-      const key = otherId ? createHash('sha256').update(otherId, 'latin1').digest('base64url') : undefined
+      const key = foreignKeyOf(otherId)
       if (request.endOfStream) return { ...(await start(request, { key, body: noBody }, scope)), splice: undefined }
       const decide = (body: Buffer, bodyScope: RequestScope) => start(request, { key, body }, bodyScope)
       return { kind: 'need-body', ...(holdsResources ? {} : { prefixBytes: maxPrefixBytes }), decide }

@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto'
+import { createHash, hash } from 'node:crypto'
 import { nanoid } from 'nanoid'
 import { deriveKey, open, seal } from '../crypto/seal.ts'
 import type { SessionKey, TenantKey } from '../sessions/session-record.ts'
@@ -17,6 +17,10 @@ export const containsSessionId = (values: readonly string[]): boolean => values.
 
 /** The form in which an id may be stored, logged and passed on. */
 export const sessionKeyOf = (id: string): SessionKey => hash('sha256', id, 'base64url') as SessionKey
+
+/** Keeps requests with one id of another system together. Undefined: the id is empty or missing. `id`: bytes as latin1. */
+export const foreignKeyOf = (id: string | undefined): string | undefined =>
+  id ? createHash('sha256').update(id, 'latin1').digest('base64url') : undefined
 
 /**
  * Encrypts session ids for the session store so that `GET /v1/context` can name a tenant's sessions while a dump of the

@@ -17,7 +17,8 @@ const credentialHeaders = ['authorization', 'x-api-key', 'api-key'] as const
 
 /**
  * `principalHeader` names a header that an authentication filter in front of the gateway sets (and strips from
- * clients): the tenant then outlives the rotation of its key. Without it the credential is the tenant: a key is the same one as a bearer token.
+ * clients): the tenant then outlives the rotation of its key. Without it the credential is the tenant: a key is the same
+ * one as a bearer token.
  */
 export const createTenants = (options: {
   readonly secret: string
