@@ -23,12 +23,9 @@ const maxBatchBytes = 49_152
  * client that disconnected to `service`, and waits for neither. Envoy sends a batch without a response again.
  */
 export const createAccessLog = (options: AccessLogOptions) => {
-  const method = loadProtoMethod(
-    'log-export.proto',
-    'opentelemetry.proto.collector.logs.v1.LogsService',
-    'Export',
-    maxBatchBytes,
-  )
+  const method = loadProtoMethod('log-export.proto', 'opentelemetry.proto.collector.logs.v1.LogsService', 'Export', {
+    maxBytes: maxBatchBytes,
+  })
   return {
     path: method.path,
     decode: (bytes: Buffer) => entriesOf(method.decodeRequest(bytes) as WireBatch),

@@ -1,5 +1,6 @@
 import type { Decision } from '../context/context-cache-manager.ts'
 import { loadProtoMethod } from '../protobuf/load-proto-method.ts'
+import { bytesBesideBody } from './bytes-beside-body.ts'
 import { decisionMessage, dynamicMetadata, headerMutation } from './replies.ts'
 
 /** Full name of the service, which is also its name in health checks. */
@@ -89,11 +90,14 @@ export interface ExtProcCodec {
   encode(reply: Reply): Buffer
 }
 
-/** Envoy's own limit for headers is 60 KiB. */
-const maxBesideBodyBytes = 65_536
+/** What a message may have beside a body: headers, framing. Envoy's own limit for headers is 60 KiB. */
+export const maxBesideBodyBytes = 65_536
 
 export const createExtProcCodec = (): ExtProcCodec => {
-  const method = loadProtoMethod('external-processor.proto', externalProcessorService, 'Process', maxBesideBodyBytes)
+  const method = loadProtoMethod('external-processor.proto', externalProcessorService, 'Process', {
+    maxBytes: maxBesideBodyBytes,
+    bytesOf: bytesBesideBody,
+  })
   return {
     path: method.path,
     decode: (bytes) => toEvent(method.decodeRequest(bytes) as WireRequest),

@@ -48,7 +48,7 @@ interface HealthCheckRequest {
 }
 
 const codecOf = (name: 'Check' | 'Watch') => {
-  const method = loadProtoMethod('health.proto', 'grpc.health.v1.Health', name, 1_024)
+  const method = loadProtoMethod('health.proto', 'grpc.health.v1.Health', name, { maxBytes: 1_024 })
   return {
     path: method.path,
     decode: (bytes: Buffer) => method.decodeRequest(bytes) as HealthCheckRequest,

@@ -5,7 +5,7 @@ import { type AccessLogHooks, createAccessLog } from '../accesslog/access-log.ts
 import { within } from '../async/deadline.ts'
 import type { ContextCacheManager } from '../context/context-cache-manager.ts'
 import { envoyBodyBytes } from '../options/envoy-body-bytes.ts'
-import { createExtProcCodec } from './codec.ts'
+import { createExtProcCodec, maxBesideBodyBytes } from './codec.ts'
 import { widenConnections } from './connection-window.ts'
 import { type ServedStream, type StreamMethod, type StreamStatus, serveStream } from './grpc-stream.ts'
 import { createHealthCheck, createHealthWatch, type HealthState } from './health.ts'
@@ -31,8 +31,6 @@ export interface ExtProcServerOptions {
     }
 }
 
-/** A message may hold this much beyond a body: headers, framing. Envoy's own limit for headers is 60 KiB. */
-const messageOverheadBytes = 64 * 1024
 /** Most memory for the bodies of requests, unless two of the largest take more. */
 const maxHeldBodyBytes = 128 * 1024 * 1024
 /** Envoy opens a stream for each HTTP request, all of a worker's on one connection. */
@@ -52,8 +50,8 @@ export const createExtProcServer = (options: ExtProcServerOptions) => {
   const { health, hooks, listen, maxBodyBytes, service } = options
   const server = new Server({
     // A body above `maxBodyBytes` has to arrive to be answered 413.
-    'grpc.max_receive_message_length': Math.max(maxBodyBytes, envoyBodyBytes) + messageOverheadBytes,
-    'grpc.max_send_message_length': maxBodyBytes + messageOverheadBytes,
+    'grpc.max_receive_message_length': Math.max(maxBodyBytes, envoyBodyBytes) + maxBesideBodyBytes,
+    'grpc.max_send_message_length': maxBodyBytes + maxBesideBodyBytes,
     'grpc.max_concurrent_streams': maxConcurrentStreams,
     'grpc.enable_channelz': 0,
   })
