@@ -1,6 +1,7 @@
 /**
  * For how long bytes of others hold the event loop, what clients see beside others that send bodies made to be slow, and
- * what memory a thousand clients take that send bodies as large as they may be. Prints tables and writes bench/out/abuse.json. Run with `make bench-abuse`.
+ * what memory a thousand clients take that send bodies as large as they may be. Prints tables and writes
+ * bench/out/abuse.json. Run with `make bench-abuse`.
  */
 
 import { setTimeout as pause } from 'node:timers/promises'
