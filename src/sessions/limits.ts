@@ -30,3 +30,6 @@ const largestCount = 999_999_999_999_999
 /** A whole number from 0 to {@link largestCount}; 0 for NaN and infinities. No engine's count may spoil a record. */
 export const clampCount = (value: number): number =>
   Number.isFinite(value) ? Math.min(Math.max(Math.trunc(value), 0), largestCount) : 0
+
+/** Prompts of one name whose KV is kept at the same time. */
+export const maxBranches = 4

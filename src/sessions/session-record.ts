@@ -4,6 +4,13 @@ export type SessionKey = string & { readonly __brand: 'SessionKey' }
 /** By which the log and `GET /v1/context` name a session: the first 8 characters of its key. */
 export const digestOf = (key: SessionKey): string => key.slice(0, 8)
 
+/** Characters of a key in base64url. */
+const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+
+/** Key of a session's branch, 0 to `maxBranches` - 1: the first is the session's own, others differ in one character. */
+export const branchKeyOf = (key: SessionKey, branch: number): SessionKey =>
+  (alphabet.charAt((alphabet.indexOf(key.charAt(0)) + branch) % alphabet.length) + key.slice(1)) as SessionKey
+
 /** HMAC-SHA256 of the caller's principal or credential, base64url, 43 characters. */
 export type TenantKey = string & { readonly __brand: 'TenantKey' }
 

@@ -42,6 +42,22 @@ export interface BeginTurn extends OwnedSession {
   readonly leaseMs: number
 }
 
+/** A turn of the session that a client's name for its conversation chooses; it is created where there is none. */
+export interface BeginNamedTurn extends BeginTurn, Pick<NewSession, 'sealedId' | 'model' | 'ttlSeconds'> {
+  /** Marks of the prompt, oldest first, at least one (`prompt-marks.ts`): they choose among the session's branches. */
+  readonly marks: readonly string[]
+  /** Named sessions of the tenant at most. To make room the least recently used one ends that no turn holds. */
+  readonly maxNamedSessions: number
+}
+
+/**
+ * `record` is the branch's, under a key of its own. `unknown`: the tenant's named sessions, or the session's branches,
+ * are all in use. `deleted`: the removal of an earlier session of this name, or a turn of it, has not ended.
+ */
+export type BeginNamedOutcome =
+  | BeginOutcome
+  | { readonly kind: 'created'; readonly record: SessionRecord; readonly nowMs: number }
+
 export type BeginOutcome =
   | { readonly kind: 'active'; readonly record: SessionRecord; readonly nowMs: number }
   /** The session has expired; `complete` revives it with its last TTL and model. The lease is taken. */
@@ -101,6 +117,14 @@ export interface SessionStore {
   create(session: NewSession): Promise<CreateOutcome>
   /** Looks a session up for a turn and takes its lease, whose later end holds. There are at most `maxLeases`. */
   begin(turn: BeginTurn): Promise<BeginOutcome>
+  /**
+   * As `begin` and `create` in one step, for the session of a client's name. Several prompts may run under one name:
+   * each has a branch, up to {@link maxBranches}, the session's own key being the first. A prompt that continues that
+   * of a branch, or repeats it, is its next turn; another one gets a new branch, or the place of the least recently used
+   * one, whose stored KV is dropped. Branches beside the first are in no list; a turn of one restarts the session's
+   * time to live, and `remove` ends them all.
+   */
+  beginNamed(turn: BeginNamedTurn): Promise<BeginNamedOutcome>
   /**
    * Counts a turn, releases its lease, and makes a *creating* or *expired* session *active*. A turn counts once, while
    * its lease is there to release; after that, or when the lease was one too many, it only reads. A lease that has run

@@ -53,6 +53,7 @@ export const createMemorySessionStore = ({
   return {
     create: async (session) => sessions.create(session, nowMs()),
     begin: async (turn) => sessions.begin(turn, nowMs()),
+    beginNamed: async (turn) => sessions.beginNamed(turn, nowMs()),
     complete: async (turn) => sessions.complete(turn, nowMs()),
     abandon: async (turn) => sessions.abandon(turn, nowMs()),
     commitKv: async (commit) => sessions.commitKv(commit, nowMs()),

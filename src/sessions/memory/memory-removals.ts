@@ -34,6 +34,10 @@ export class MemoryRemovals {
     return this.#artefacts.has(artefactId)
   }
 
+  namesSession(session: SessionKey): boolean {
+    return this.#entries.has(`s:${session}`)
+  }
+
   announce(session: SessionKey, artefact: NamedArtefact, dueMs: number): void {
     const id = `a:${artefact.artefactId}`
     const entry = this.#entries.get(id) ?? this.#add(id, session, 'artefact')

@@ -23,6 +23,10 @@ export interface MemorySession
   /** Digest of the idempotency key that names it, in state *creating*. */
   retryDigest: string | undefined
   leases: readonly TurnLease[]
+  /** What chooses it: an id, a client's name, or that name's prompt where it is not the first. */
+  readonly by: 'id' | 'name' | 'prompt'
+  /** Of a session that a name chooses: its prompts. */
+  branches: readonly (Branch | undefined)[]
   /** When a turn last began or ended. */
   usedMs: number
   /** In the order by memory, and in the order by stored KV. */
@@ -30,14 +34,22 @@ export interface MemorySession
   kvPlace: Place<MemorySession> | undefined
 }
 
+/** A prompt that runs under a name. Its place in the list is its number. */
+export interface Branch {
+  readonly usedMs: number
+  /** The last mark of its prompt. */
+  readonly mark: string
+}
+
 /** What stays of a session that has ended; a deleted one keeps no texts. */
 export interface Tombstone
-  extends Readonly<Pick<MemorySession, 'tenant' | 'sequence' | 'sealedId' | 'model' | 'ttlSeconds'>> {
+  extends Readonly<Pick<MemorySession, 'tenant' | 'sequence' | 'sealedId' | 'model' | 'ttlSeconds' | 'by'>> {
   readonly kind: 'deleted' | 'expired'
   readonly cause: 'time' | 'eviction'
   forgetAtMs: number
-  /** Of turns that may revive it. */
+  /** Of turns that may revive it, or that its deletion has overtaken. */
   leases: readonly TurnLease[]
+  branches: MemorySession['branches']
 }
 
 export const toRecord = (session: MemorySession): SessionRecord => ({

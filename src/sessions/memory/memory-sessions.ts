@@ -1,6 +1,8 @@
-import { clampCount, kvStoreFullStatus } from '../limits.ts'
-import type { SessionKey, SessionRecord, TenantKey } from '../session-record.ts'
+import { clampCount, kvStoreFullStatus, maxBranches } from '../limits.ts'
+import { branchKeyOf, type SessionKey, type SessionRecord, type TenantKey } from '../session-record.ts'
 import type {
+  BeginNamedOutcome,
+  BeginNamedTurn,
   BeginOutcome,
   BeginTurn,
   CompleteOutcome,
@@ -11,9 +13,9 @@ import type {
   SessionStore,
 } from '../session-store.ts'
 import type { MemoryRemovals } from './memory-removals.ts'
-import { type MemorySession, type Tombstone, toRecord } from './memory-session.ts'
-import type { SessionTable } from './session-table.ts'
-import { heldUntilMs, holdsLease, releaseLease, takeLease } from './turn-leases.ts'
+import { type Branch, type MemorySession, type Tombstone, toRecord } from './memory-session.ts'
+import { noBranches, type SessionTable } from './session-table.ts'
+import { heldUntilMs, holdsLease, releaseLease, type TurnLease, takeLease } from './turn-leases.ts'
 
 /** Applies creates, turns and management to the sessions of a table. Synchronous, so every method is atomic. */
 export class MemorySessions {
@@ -47,7 +49,8 @@ export class MemorySessions {
     const expiresAtMs = nowMs + wanted.ttlSeconds * 1000
     const leases = [{ turnId: wanted.turnId, untilMs: nowMs + wanted.leaseMs }]
     const retryDigest = retryOf?.digest
-    const added = this.#table.add({ ...wanted, state: 'creating', retryDigest, expiresAtMs, leases }, nowMs)
+    const state = { state: 'creating', by: 'id', branches: noBranches } as const
+    const added = this.#table.add({ ...wanted, ...state, retryDigest, expiresAtMs, leases }, nowMs)
     if (retryOf !== undefined) {
       const isAmbiguous = earlier !== undefined || (known !== undefined && known.session === undefined)
       this.#table.rememberRetry(retryOf, isAmbiguous ? undefined : key, nowMs)
@@ -64,11 +67,23 @@ export class MemorySessions {
     }
     const tombstone = session === undefined ? this.#table.findTombstone(key, nowMs) : undefined
     if (tombstone?.tenant !== tenant) return { kind: 'unknown' }
-    if (tombstone.kind === 'deleted') return { kind: 'deleted' }
-    tombstone.leases = takeLease(tombstone.leases, lease, nowMs)
-    tombstone.forgetAtMs = Math.max(tombstone.forgetAtMs, lease.untilMs)
-    const { ttlSeconds, model, cause } = tombstone
-    return { kind: 'expired', ttlSeconds, model, cause, nowMs }
+    return tombstone.kind === 'deleted' ? { kind: 'deleted' } : beginExpired(tombstone, lease, nowMs)
+  }
+
+  beginNamed(turn: BeginNamedTurn, nowMs: number): BeginNamedOutcome {
+    const { key, tenant, maxNamedSessions } = turn
+    const session = this.#table.findLive(key, nowMs)
+    if (session !== undefined) return session.tenant === tenant ? this.#beginBranch(session, turn, nowMs) : unknown
+    const tombstone = this.#table.findTombstone(key, nowMs)
+    if (tombstone !== undefined && tombstone.tenant !== tenant) return unknown
+    if (tombstone?.kind === 'deleted' && !this.#isRemoved(key, nowMs)) return { kind: 'deleted' }
+    if (!this.#table.makeRoomForNamed(tenant, maxNamedSessions, nowMs)) return unknown
+    const branches = [branchOf(turn, nowMs)]
+    if (tombstone?.kind === 'expired') {
+      tombstone.branches = branches
+      return beginExpired(tombstone, leaseOf(turn, nowMs), nowMs)
+    }
+    return this.#createNamed({ ...turn, by: 'name', branches }, nowMs)
   }
 
   complete(turn: CompleteTurn, nowMs: number): CompleteOutcome {
@@ -84,6 +99,7 @@ export class MemorySessions {
     if (tombstone?.kind === 'expired' && holdsLease(tombstone.leases, turn.turnId)) {
       return { kind: 'completed', record: toRecord(this.#revive(tombstone, turn, nowMs)), isCounted: true }
     }
+    if (tombstone !== undefined) tombstone.leases = releaseLease(tombstone.leases, turn.turnId)
     // The turn may have left KV in its pod after the session's removal had passed there.
     this.#removals.queueSession(turn.key, undefined, nowMs)
     return { kind: 'gone' }
@@ -129,6 +145,10 @@ export class MemorySessions {
   remove(key: SessionKey, tenant: TenantKey, nowMs: number): boolean {
     const ended = this.#table.findLive(key, nowMs) ?? this.#findReviving(key, nowMs)
     if (ended?.tenant !== tenant) return false
+    for (const number of ended.branches.keys()) {
+      const branch = number > 0 ? this.#table.findLive(branchKeyOf(key, number), nowMs) : undefined
+      if (branch !== undefined) this.#table.delete(branch.key, branch, nowMs)
+    }
     this.#table.delete(key, ended, nowMs)
     return true
   }
@@ -173,6 +193,72 @@ export class MemorySessions {
     return tombstone?.kind === 'expired' && tombstone.leases.length > 0 ? tombstone : undefined
   }
 
+  #beginBranch(session: MemorySession, turn: BeginNamedTurn, nowMs: number): BeginNamedOutcome {
+    const number = this.#continued(session, turn.marks) ?? this.#freeBranch(session, nowMs)
+    if (number === undefined) return unknown
+    session.branches = Array.from({ length: Math.max(session.branches.length, number + 1) }, (_, at) =>
+      at === number ? branchOf(turn, nowMs) : session.branches[at],
+    )
+    const { ttlSeconds } = session
+    const key = branchKeyOf(session.key, number)
+    if (number > 0) {
+      session.expiresAtMs = Math.max(session.expiresAtMs, nowMs + ttlSeconds * 1000)
+      this.#table.reschedule(session)
+      this.#table.touch(session, nowMs)
+    }
+    const branch = this.#table.findLive(key, nowMs)
+    if (branch === undefined) {
+      const wanted = { ...turn, key, ttlSeconds, by: 'prompt', branches: noBranches } as const
+      return this.#createNamed(wanted, nowMs)
+    }
+    branch.ttlSeconds = ttlSeconds
+    this.#take(branch, leaseOf(turn, nowMs), nowMs)
+    return { kind: 'active', record: toRecord(branch), nowMs }
+  }
+
+  #createNamed(wanted: BeginNamedTurn & Pick<MemorySession, 'by' | 'branches'>, nowMs: number): BeginNamedOutcome {
+    const { key, tenant, sealedId, model, ttlSeconds, by, branches } = wanted
+    this.#removals.narrowSession(key, nowMs)
+    const first = { state: 'creating', pod: undefined, retryDigest: undefined } as const
+    const times = { expiresAtMs: nowMs + ttlSeconds * 1000, leases: [leaseOf(wanted, nowMs)] }
+    const session = { key, tenant, sealedId, model, ttlSeconds, by, branches, ...first, ...times }
+    return { kind: 'created', record: toRecord(this.#table.add(session, nowMs)), nowMs }
+  }
+
+  /** The branch whose prompt the marks continue, the longest first. */
+  #continued({ branches }: MemorySession, marks: readonly string[]): number | undefined {
+    const places = branches.map((branch) => (branch === undefined ? -1 : marks.lastIndexOf(branch.mark)))
+    const longest = Math.max(-1, ...places)
+    return longest < 0 ? undefined : places.indexOf(longest)
+  }
+
+  /** Makes room for another prompt: in the branch that was used longest ago and that no turn holds. */
+  #freeBranch(session: MemorySession, nowMs: number): number | undefined {
+    const all = Array.from({ length: maxBranches }, (_, number) => ({
+      number,
+      usedMs: session.branches[number]?.usedMs ?? Number.NEGATIVE_INFINITY,
+      live: this.#table.findLive(branchKeyOf(session.key, number), nowMs),
+    }))
+    const free = all.filter(
+      ({ usedMs, live }) => usedMs === Number.NEGATIVE_INFINITY || heldUntilMs(live?.leases ?? []) <= nowMs,
+    )
+    const [oldest] = free.toSorted((a, b) => (a.usedMs === b.usedMs ? a.number - b.number : a.usedMs - b.usedMs))
+    if (oldest?.live !== undefined) {
+      this.#table.dropKv(oldest.live, '', nowMs)
+      oldest.live.kvStatus = undefined
+    }
+    return oldest?.number
+  }
+
+  /** Whether nothing is left of a deleted session: no turn, no KV. */
+  #isRemoved(key: SessionKey, nowMs: number): boolean {
+    return Array.from({ length: maxBranches }, (_, number) => branchKeyOf(key, number)).every((each) => {
+      const tombstone = this.#table.findTombstone(each, nowMs)
+      const isHeld = tombstone?.kind === 'deleted' && heldUntilMs(tombstone.leases) > nowMs
+      return !isHeld && !this.#removals.namesSession(each)
+    })
+  }
+
   #findOwned(key: SessionKey, tenant: TenantKey, nowMs: number): MemorySession | undefined {
     const session = this.#table.findLive(key, nowMs)
     return session?.tenant === tenant ? session : undefined
@@ -215,4 +301,17 @@ export class MemorySessions {
     this.#table.reschedule(session)
     this.#table.touch(session, nowMs)
   }
+}
+
+const unknown: BeginOutcome = { kind: 'unknown' }
+
+const leaseOf = ({ turnId, leaseMs }: BeginTurn, nowMs: number): TurnLease => ({ turnId, untilMs: nowMs + leaseMs })
+
+const branchOf = ({ marks }: BeginNamedTurn, nowMs: number): Branch => ({ usedMs: nowMs, mark: marks.at(-1) ?? '' })
+
+const beginExpired = (tombstone: Tombstone, lease: TurnLease, nowMs: number): BeginOutcome => {
+  tombstone.leases = takeLease(tombstone.leases, lease, nowMs)
+  tombstone.forgetAtMs = Math.max(tombstone.forgetAtMs, lease.untilMs)
+  const { ttlSeconds, model, cause } = tombstone
+  return { kind: 'expired', ttlSeconds, model, cause, nowMs }
 }

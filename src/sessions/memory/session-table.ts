@@ -5,9 +5,11 @@ import { type IdempotencyKey, StoreUnavailableError } from '../session-store.ts'
 import { DeadlineQueue } from './deadline-queue.ts'
 import { IdleOrder } from './idle-order.ts'
 import type { MemoryRemovals } from './memory-removals.ts'
-import { bytesOfTombstone, type MemorySession, sessionBytes, storedKvBytes, type Tombstone } from './memory-session.ts'
+import { type MemorySession, sessionBytes, storedKvBytes, type Tombstone } from './memory-session.ts'
+import { NamedSessions } from './named-sessions.ts'
 import { ShardedMap } from './sharded-map.ts'
 import { TenantLists } from './tenant-lists.ts'
+import { Tombstones } from './tombstones.ts'
 import { dueMsOf, hasExpired, heldUntilMs } from './turn-leases.ts'
 
 export interface SessionTableOptions {
@@ -28,38 +30,45 @@ interface Remembered {
 
 export type NewMemorySession = Pick<
   MemorySession,
-  'key' | 'tenant' | 'sealedId' | 'model' | 'state' | 'expiresAtMs' | 'ttlSeconds' | 'pod' | 'retryDigest' | 'leases'
+  | 'key'
+  | 'tenant'
+  | 'sealedId'
+  | 'model'
+  | 'state'
+  | 'expiresAtMs'
+  | 'ttlSeconds'
+  | 'pod'
+  | 'retryDigest'
+  | 'leases'
+  | 'by'
+  | 'branches'
 >
 
-/** One step evicts so many sessions at most, so that no caller waits long after the memory for sessions has shrunk. */
+/** Shared by all sessions that have none. */
+export const noBranches: MemorySession['branches'] = []
+
+/** One step evicts so many sessions at most, so that no caller waits long after memory has shrunk. */
 const evictionsPerStep = 64
 
 /** Every session and tombstone, with the indexes over them. It ends sessions; MemorySessions applies turns to them. */
 export class SessionTable {
   readonly #sessions = new ShardedMap<SessionKey, MemorySession>()
-  readonly #tombstones: LRUCache<SessionKey, Tombstone>
+  readonly #tombstones: Tombstones
   readonly #retryKeys: LRUCache<string, Remembered>
   readonly #deadlines = new DeadlineQueue<MemorySession>()
   readonly #order = new IdleOrder<MemorySession>()
   readonly #kvOrder = new IdleOrder<MemorySession>()
   readonly #tenants = new TenantLists()
+  readonly #named = new NamedSessions()
   readonly #artefactOwners = new ShardedMap<string, SessionKey>()
   readonly #options: SessionTableOptions
-  #tombstoneBytes = 0
   #ceilingBytes = Number.POSITIVE_INFINITY
   #sequence = 0
 
   constructor(options: SessionTableOptions) {
     this.#options = options
-    // With `max` lru-cache would reserve room for all entries at once.
-    const limit = { maxSize: options.maxSessions, sizeCalculation: () => 1 }
-    this.#retryKeys = new LRUCache(limit)
-    this.#tombstones = new LRUCache({
-      ...limit,
-      dispose: (tombstone) => {
-        this.#tombstoneBytes -= bytesOfTombstone(tombstone)
-      },
-    })
+    this.#tombstones = new Tombstones(options)
+    this.#retryKeys = new LRUCache({ maxSize: options.maxSessions, sizeCalculation: () => 1 })
   }
 
   get size(): number {
@@ -67,7 +76,7 @@ export class SessionTable {
   }
 
   get bytes(): number {
-    return this.#order.bytes + this.#tombstoneBytes
+    return this.#order.bytes + this.#tombstones.bytes
   }
 
   get kvBytes(): number {
@@ -92,8 +101,7 @@ export class SessionTable {
   }
 
   findTombstone(key: SessionKey, nowMs: number): Tombstone | undefined {
-    const tombstone = this.#tombstones.peek(key)
-    return tombstone !== undefined && tombstone.forgetAtMs > nowMs ? tombstone : undefined
+    return this.#tombstones.find(key, nowMs)
   }
 
   findRetry(digest: string, nowMs: number): Remembered | undefined {
@@ -136,6 +144,8 @@ export class SessionTable {
       kvStatus: undefined,
       retryDigest: wanted.retryDigest,
       leases: wanted.leases,
+      by: wanted.by,
+      branches: wanted.branches,
       usedMs: nowMs,
       dueMs: 0,
       entry: undefined,
@@ -144,9 +154,20 @@ export class SessionTable {
     }
     this.#sessions.set(session.key, session)
     session.place = this.#order.add(session, sessionBytes(session))
-    this.#tenants.add(session)
+    if (wanted.by !== 'prompt') this.#tenants.add(session)
+    if (wanted.by === 'name') this.#named.touch(session)
     this.reschedule(session)
     return session
+  }
+
+  /** Ends named sessions of the tenant until it may have another one. False: turns hold all of them. */
+  makeRoomForNamed(tenant: TenantKey, maxNamedSessions: number, nowMs: number): boolean {
+    for (const oldest of this.#named.leastRecentlyUsed(tenant)) {
+      if (this.#named.count(tenant) < maxNamedSessions) return true
+      if (hasExpired(oldest, nowMs)) this.#endExpired(oldest, nowMs)
+      else if (heldUntilMs(oldest.leases) <= nowMs) this.#endWithTombstone(oldest, 'eviction', nowMs)
+    }
+    return this.#named.count(tenant) < maxNamedSessions
   }
 
   /** To be called when a session's state, deadline or leases have changed. */
@@ -157,6 +178,7 @@ export class SessionTable {
   /** Marks a session as the most recently used. */
   touch(session: MemorySession, nowMs: number): void {
     session.usedMs = nowMs
+    if (session.by === 'name') this.#named.touch(session)
     if (session.place !== undefined) this.#order.touch(session.place)
     if (session.kvPlace !== undefined) this.#kvOrder.touch(session.kvPlace)
   }
@@ -185,18 +207,17 @@ export class SessionTable {
   /** Ends a session without a tombstone, and forgets its idempotency key, so that the create can be repeated. */
   discard(session: MemorySession, nowMs: number): void {
     this.#end(session, nowMs)
-    const { key, retryDigest } = session
-    if (retryDigest !== undefined && this.#retryKeys.peek(retryDigest)?.session === key)
-      this.#retryKeys.delete(retryDigest)
+    const { key, retryDigest = '' } = session
+    if (this.#retryKeys.peek(retryDigest)?.session === key) this.#retryKeys.delete(retryDigest)
   }
 
   delete(key: SessionKey, ended: MemorySession | Tombstone, nowMs: number): void {
     const session = this.#sessions.get(key)
     if (session !== undefined) this.#end(session, nowMs)
     else this.#options.removals.queueSession(key, undefined, nowMs)
-    const { tenant, sequence } = ended
-    const nothing = { sealedId: '', model: '', ttlSeconds: 0 }
-    this.#addTombstone(key, { kind: 'deleted', tenant, sequence, ...nothing, cause: 'time' }, nowMs)
+    const { tenant, sequence, leases, by } = ended
+    const nothing = { sealedId: '', model: '', ttlSeconds: 0, branches: noBranches }
+    this.#tombstones.add(key, { kind: 'deleted', tenant, sequence, by, ...nothing, cause: 'time', leases }, nowMs)
   }
 
   /** Ends up to `limit` expired sessions; returns how many. */
@@ -243,8 +264,9 @@ export class SessionTable {
 
   #endWithTombstone(session: MemorySession, cause: 'time' | 'eviction', nowMs: number): void {
     this.#end(session, nowMs)
-    const { key, tenant, sequence, sealedId, model, ttlSeconds } = session
-    this.#addTombstone(key, { kind: 'expired', tenant, sequence, sealedId, model, ttlSeconds, cause }, nowMs)
+    const { key, tenant, sequence, sealedId, model, ttlSeconds, by } = session
+    const rest = { cause, leases: [], branches: noBranches }
+    this.#tombstones.add(key, { kind: 'expired', tenant, sequence, sealedId, model, ttlSeconds, by, ...rest }, nowMs)
   }
 
   #end(session: MemorySession, nowMs: number): void {
@@ -255,7 +277,8 @@ export class SessionTable {
     this.#deadlines.delete(session)
     this.#sessions.delete(key)
     session.isLive = false
-    this.#tenants.delete(session)
+    if (session.by !== 'prompt') this.#tenants.delete(session)
+    this.#named.delete(session)
     this.#options.removals.queueSession(key, kv, nowMs)
   }
 
@@ -267,17 +290,6 @@ export class SessionTable {
     session.kvPlace = kv && this.#kvOrder.add(session, kv.bytes)
     if (session.place !== undefined) this.#order.resize(session.place, sessionBytes(session))
     if (kv !== undefined) this.#artefactOwners.set(kv.artefactId, session.key)
-  }
-
-  #addTombstone(key: SessionKey, tombstone: Omit<Tombstone, 'forgetAtMs' | 'leases'>, nowMs: number): void {
-    const kept = { ...tombstone, leases: [], forgetAtMs: nowMs + this.#options.tombstoneSeconds * 1000 }
-    this.#tombstones.delete(key)
-    this.#tombstoneBytes += bytesOfTombstone(kept)
-    this.#tombstones.set(key, kept)
-    for (const oldest of this.#tombstones.rvalues()) {
-      if (oldest === undefined || oldest.forgetAtMs > nowMs) break
-      this.#tombstones.pop()
-    }
   }
 
   /** Expired sessions go first. */
@@ -299,19 +311,11 @@ export class SessionTable {
     let freed = 0
     while (freed < limit && this.bytes + addedBytes > this.#ceilingBytes) {
       const hasFreed =
-        this.expireDue(1, nowMs) > 0 || this.#forgetOldest(nowMs) || this.#evictOne('session-memory', nowMs)
+        this.expireDue(1, nowMs) > 0 || this.#tombstones.forgetOldest(nowMs) || this.#evictOne('session-memory', nowMs)
       if (!hasFreed) break
       freed += 1
     }
     return freed
-  }
-
-  /** Forgets the oldest tombstone. One whose session a turn may revive becomes the newest instead. */
-  #forgetOldest(nowMs: number): boolean {
-    const [key] = this.#tombstones.rkeys()
-    if (key === undefined) return false
-    const oldest = this.#tombstones.get(key)
-    return heldUntilMs(oldest?.leases ?? []) <= nowMs && this.#tombstones.delete(key)
   }
 
   #hasKvRoom(session: MemorySession, bytes: number, nowMs: number): boolean {

@@ -3,7 +3,14 @@ import type { RedisConnection } from '../../redis/redis-connection.ts'
 import { clampCount, type Evicted, type KvLimit } from '../limits.ts'
 import type { Removal, RemovalQueue } from '../removal-queue.ts'
 import type { SessionKey, TenantKey } from '../session-record.ts'
-import type { BeginOutcome, BeginTurn, CreateOutcome, SessionStore, TurnExpiry } from '../session-store.ts'
+import type {
+  BeginNamedOutcome,
+  BeginOutcome,
+  BeginTurn,
+  CreateOutcome,
+  SessionStore,
+  TurnExpiry,
+} from '../session-store.ts'
 import { createScriptRunner, readAll, type ScriptReply } from './session-script-runner.ts'
 import { assertId, escapeLine, readTombstone, toRecord, unescapeLine } from './session-text.ts'
 
@@ -50,6 +57,11 @@ const toBeginOutcome = (reply: ScriptReply, tenant: TenantKey): BeginOutcome => 
   return { kind: outcome === 'deleted' ? 'deleted' : 'unknown' }
 }
 
+const toBeginNamedOutcome = (reply: ScriptReply, tenant: TenantKey): BeginNamedOutcome =>
+  reply.outcome === 'created'
+    ? { kind: 'created', record: toRecord(reply.detail, tenant), nowMs: reply.nowMs }
+    : toBeginOutcome(reply, tenant)
+
 const turnArgs = ({ key, tenant, turnId }: Pick<BeginTurn, 'key' | 'tenant' | 'turnId'>): readonly string[] => [
   assertId(key),
   assertId(tenant),
@@ -90,6 +102,14 @@ export const createRedisSessionStore = ({
 
     async begin(turn) {
       return toBeginOutcome(await run('begin', [...turnArgs(turn), clampCount(turn.leaseMs)]), turn.tenant)
+    },
+
+    async beginNamed(turn) {
+      const { tenant, leaseMs, ttlSeconds, sealedId, model, maxNamedSessions, marks } = turn
+      const texts = [sealedId, model].map(escapeLine)
+      const numbers = [leaseMs, ttlSeconds].map(clampCount)
+      const args = [...turnArgs(turn), ...numbers, ...texts, maxNamedSessions, marks.map(assertId).join(' ')]
+      return toBeginNamedOutcome(await run('begin-named', args), tenant)
     },
 
     async complete(turn) {

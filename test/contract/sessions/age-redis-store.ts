@@ -23,6 +23,13 @@ for _, key in ipairs(redis.call('KEYS', ARGV[1] .. '*')) do
     local ended = ends == '0' and ends or earlier(ends)
     redis.call('SET', key, head .. earlier(created) .. '\\n' .. ended .. front .. leases, 'KEEPTTL')
   end
+  if kind == 'hash' and string.sub(key, #ARGV[1] + 1, #ARGV[1] + 2) == 'b:' then
+    local fields = redis.call('HGETALL', key)
+    for at = 1, #fields, 2 do
+      local used, mark = string.match(fields[at + 1], '^(%d+)(.*)$')
+      redis.call('HSET', key, fields[at], earlier(used) .. mark)
+    end
+  end
   local rest = redis.call('PTTL', key)
   if rest >= 0 then
     redis.call('PEXPIRE', key, rest - by)

@@ -2,6 +2,7 @@ import { beforeEach, describe } from '@jest/globals'
 import { describeExpiry } from './expiry-suite.ts'
 import { describeKvLimit } from './kv-limit-suite.ts'
 import { describeListing } from './listing-suite.ts'
+import { describeNamedSessions } from './names-suite.ts'
 import { describeRemovalQueue } from './removal-queue-suite.ts'
 import { describeSessions } from './sessions-suite.ts'
 import { callsOn, type StoreUnderTest } from './store-under-test.ts'
@@ -24,6 +25,7 @@ export const describeSessionStore = (name: string, make: () => Promise<StoreUnde
     describeExpiry(calls)
     describeKvLimit(calls)
     describeListing(calls)
+    describeNamedSessions(calls)
     describeRemovalQueue(calls)
   })
 }

@@ -1,7 +1,13 @@
 import type { KvLimit } from '../../../src/sessions/limits.ts'
 import type { Removal, RemovalQueue } from '../../../src/sessions/removal-queue.ts'
 import type { SessionKey, SessionRecord, StoredKv, TenantKey } from '../../../src/sessions/session-record.ts'
-import type { BeginTurn, CompleteTurn, NewSession, SessionStore } from '../../../src/sessions/session-store.ts'
+import type {
+  BeginNamedTurn,
+  BeginTurn,
+  CompleteTurn,
+  NewSession,
+  SessionStore,
+} from '../../../src/sessions/session-store.ts'
 
 /** An empty store whose time the suite moves. */
 export interface StoreUnderTest {
@@ -110,6 +116,11 @@ export const callsOn = (under: () => StoreUnderTest) => {
     },
     begin: (turnId = 'turn-2', change: Partial<BeginTurn> = {}) =>
       store().begin({ ...owned, turnId, leaseMs: 60_000, ...change }),
+    beginNamed: (turnId = 'turn-2', change: Partial<BeginNamedTurn> = {}) => {
+      const { sealedId, model, ttlSeconds } = defaults
+      const named = { sealedId, model, ttlSeconds, marks: ['mark'], maxNamedSessions: 1000 }
+      return store().beginNamed({ ...owned, turnId, leaseMs: 60_000, ...named, ...change })
+    },
     abandon: (turnId = 'turn-2', key = session) => store().abandon({ key, turnId }),
     get: (owner: Owner = {}) => store().get({ ...owned, ...owner }),
     remove: (owner: Owner = {}) => store().remove({ ...owned, ...owner }),

@@ -59,6 +59,10 @@ export class RemovalModel {
     return this.#ofArtefact(artefactId)?.attempt === 0
   }
 
+  namesSession(session: SessionKey): boolean {
+    return this.#ofSession(session) !== undefined
+  }
+
   /** Whether the removal of the session carries the artefact. */
   carries(session: SessionKey, artefactId: string): boolean {
     return this.#ofSession(session)?.artefact?.artefactId === artefactId

@@ -1,6 +1,12 @@
 import type { KvLimit } from '../../../src/sessions/limits.ts'
 import { maxLeases } from '../../../src/sessions/limits.ts'
-import type { SessionKey, StoredKv, TenantKey, TokenTotals } from '../../../src/sessions/session-record.ts'
+import {
+  branchKeyOf,
+  type SessionKey,
+  type StoredKv,
+  type TenantKey,
+  type TokenTotals,
+} from '../../../src/sessions/session-record.ts'
 import type { NewSession, TurnExpiry } from '../../../src/sessions/session-store.ts'
 import { RemovalModel } from './removal-model.ts'
 
@@ -21,6 +27,10 @@ export interface ModelSession {
   readonly leases: Map<string, number>
   retryDigest: string | undefined
   forgetAtMs: number
+  /** Branches beside the first are in no list. */
+  readonly isListed: boolean
+  /** By number: when the prompt was last begun, and its last mark. */
+  branches: Map<number, { readonly usedMs: number; readonly mark: string }>
 }
 
 const noTokens: TokenTotals = { prompt: 0, output: 0, cached: 0 }
@@ -85,7 +95,7 @@ export class SessionModel {
     const session = this.sessions.get(key)
     if (session !== undefined && this.isOver(session)) {
       if (session.state === 'creating') this.#discard(session)
-      else this.#endWithTombstone(session, 'expired')
+      else this.endWithTombstone(session, 'expired')
     }
     return this.sessions.get(key)
   }
@@ -96,7 +106,9 @@ export class SessionModel {
   }
 
   liveOf(tenant: TenantKey): readonly ModelSession[] {
-    return [...this.sessions.values()].flatMap((session) => (session.tenant === tenant && this.live(session.key)) || [])
+    return [...this.sessions.values()].flatMap(
+      (session) => (session.tenant === tenant && session.isListed && this.live(session.key)) || [],
+    )
   }
 
   create(wanted: NewSession): { readonly kind: 'created' | 'existing' | 'key-reused'; readonly key: SessionKey } {
@@ -109,27 +121,10 @@ export class SessionModel {
     const present = (finds ? earlier : undefined) ?? this.live(key)
     if (present !== undefined) {
       if (present.tenant !== tenant) return { kind: 'key-reused', key }
-      this.#takeLease(present, wanted.turnId, wanted.leaseMs)
+      this.takeLease(present, wanted.turnId, wanted.leaseMs)
       return { kind: 'existing', key: present.key }
     }
-    this.sessions.set(key, {
-      key,
-      tenant,
-      sealedId: wanted.sealedId,
-      model: wanted.model,
-      state: 'creating',
-      createdAtMs: this.nowMs,
-      expiresAtMs: this.nowMs + wanted.ttlSeconds * 1000,
-      ttlSeconds: wanted.ttlSeconds,
-      turns: 0,
-      tokens: noTokens,
-      pod: wanted.pod,
-      kv: undefined,
-      kvStatus: undefined,
-      leases: new Map([[wanted.turnId, this.nowMs + wanted.leaseMs]]),
-      retryDigest: retryOf?.digest,
-      forgetAtMs: Number.POSITIVE_INFINITY,
-    })
+    this.add({ ...wanted, isListed: true, branches: new Map() })
     if (retryOf !== undefined) {
       const { digest, bodyDigest, rememberMs } = retryOf
       const isAmbiguous = earlier !== undefined || (known !== undefined && known.session === undefined)
@@ -146,7 +141,7 @@ export class SessionModel {
     const session = this.look(key)
     if (session?.tenant !== tenant) return 'unknown'
     if (session.state === 'deleted') return 'deleted'
-    this.#takeLease(session, turnId, leaseMs)
+    this.takeLease(session, turnId, leaseMs)
     if (session.state === 'expired') session.forgetAtMs = Math.max(session.forgetAtMs, this.nowMs + leaseMs)
     return session.state
   }
@@ -160,6 +155,7 @@ export class SessionModel {
     if (session !== undefined && session.tenant !== tenant) return 'gone'
     const isHeld = session?.leases.has(turn.turnId) ?? false
     if (session === undefined || !(this.isLive(session) || (session.state === 'expired' && isHeld))) {
+      session?.leases.delete(turn.turnId)
       this.removals.queueSession(key, undefined)
       return 'gone'
     }
@@ -204,7 +200,11 @@ export class SessionModel {
     const session = this.look(key)
     const isReviving = session?.state === 'expired' && session.leases.size > 0
     if (session?.tenant !== tenant || !(this.isLive(session) || isReviving)) return false
-    this.#endWithTombstone(session, 'deleted')
+    for (const number of session.branches.keys()) {
+      const branch = number > 0 ? this.live(branchKeyOf(key, number)) : undefined
+      if (branch !== undefined) this.endWithTombstone(branch, 'deleted')
+    }
+    this.endWithTombstone(session, 'deleted')
     return true
   }
 
@@ -270,7 +270,31 @@ export class SessionModel {
     )
   }
 
-  #takeLease(session: ModelSession, turnId: string, leaseMs: number): void {
+  add(wanted: NewSession & Pick<ModelSession, 'isListed' | 'branches'>): void {
+    const { key, tenant, sealedId, model, ttlSeconds, pod, isListed, branches } = wanted
+    this.sessions.set(key, {
+      key,
+      tenant,
+      sealedId,
+      model,
+      state: 'creating',
+      createdAtMs: this.nowMs,
+      expiresAtMs: this.nowMs + ttlSeconds * 1000,
+      ttlSeconds,
+      turns: 0,
+      tokens: noTokens,
+      pod,
+      kv: undefined,
+      kvStatus: undefined,
+      leases: new Map([[wanted.turnId, this.nowMs + wanted.leaseMs]]),
+      retryDigest: wanted.retryOf?.digest,
+      forgetAtMs: Number.POSITIVE_INFINITY,
+      isListed,
+      branches,
+    })
+  }
+
+  takeLease(session: ModelSession, turnId: string, leaseMs: number): void {
     const earlierMs = session.leases.get(turnId) ?? 0
     for (const [other, untilMs] of session.leases) {
       if (untilMs <= this.nowMs) session.leases.delete(other)
@@ -289,14 +313,15 @@ export class SessionModel {
     this.removals.narrowSession(session.key)
   }
 
-  #endWithTombstone(session: ModelSession, state: 'expired' | 'deleted'): void {
+  endWithTombstone(session: ModelSession, state: 'expired' | 'deleted'): void {
     const { kv } = session
     session.state = state
     session.kv = undefined
     session.kvStatus = undefined
     session.pod = undefined
     session.retryDigest = undefined
-    session.leases.clear()
+    session.branches = new Map()
+    if (state === 'expired') session.leases.clear()
     session.forgetAtMs = this.nowMs + this.#options.tombstoneMs
     this.removals.queueSession(session.key, kv)
   }

@@ -3,6 +3,7 @@ import type { ClaimedRemoval } from '../../../src/sessions/removal-queue.ts'
 import type { SessionKey, SessionRecord, StoredKv, TenantKey } from '../../../src/sessions/session-record.ts'
 import type { NewSession, TurnExpiry } from '../../../src/sessions/session-store.ts'
 import { type StoreUnderTest, sessionKey, tenantKey } from '../../contract/sessions/store-under-test.ts'
+import { beginNamed } from './named-model.ts'
 import { type ModelOptions, type ModelSession, SessionModel } from './session-model.ts'
 import { type OperationName, type StoreOperation, unitMs, unitSeconds } from './store-operation.ts'
 
@@ -64,6 +65,17 @@ export class StoreExercise {
         const kept = pick(this.#model.look(key), ['ttlSeconds', 'model'])
         expect(outcome).toEqual({ kind: 'expired', cause: 'time', nowMs: expect.any(Number), ...kept })
       } else if (outcome.kind !== 'active') expect(outcome).toEqual({ kind: state })
+    },
+
+    beginNamed: async (operation) => {
+      const { sealedId, model, ttlSeconds, leaseMs, ...turn } = this.#newSession(operation)
+      const marks = [`mark-${operation.count}`, `mark-${operation.back}`].slice(0, 1 + operation.digest)
+      const named = { ...turn, sealedId, model, ttlSeconds, leaseMs, marks, maxNamedSessions: 1000 }
+      const outcome = await this.#under.store.beginNamed(named)
+      const { kind, key } = beginNamed(this.#model, named)
+      expect(outcome.kind).toBe(kind)
+      if (kind !== 'deleted' && kind !== 'unknown') this.#open.push({ ...turn, key })
+      if (outcome.kind === 'created' || outcome.kind === 'active') await this.#compare(outcome.record, key)
     },
 
     complete: async (operation) => {

@@ -32,6 +32,7 @@ export type StoreOperation = Fields & { readonly name: OperationName }
 const weights = {
   create: 9,
   begin: 9,
+  beginNamed: 6,
   complete: 10,
   abandon: 2,
   announce: 4,

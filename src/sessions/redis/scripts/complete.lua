@@ -55,6 +55,10 @@ local still_held = session and release_lease(session[LEASES], ARGV[5])
 if not is_live(session) and not (session and session[STATE] == expired and still_held) then
   -- The turn may have left KV in its pod after the session's removal had passed there.
   queue_session(ARGV[3])
+  if still_held then
+    session[LEASES] = still_held
+    save(session, 'KEEPTTL')
+  end
   return reply('gone')
 end
 if not still_held then

@@ -5,6 +5,7 @@
 --       14 'find-or-record', 'find-young-or-record' or 'record-only'
 -- Returns: 'created' or 'existing' with a snapshot, or 'key-reused'
 --- @include session
+--- @include new-session
 local key, tenant, turn, lease_ms, ttl_seconds = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local digest, body_digest, remember_ms, use = ARGV[11], ARGV[12], ARGV[13], ARGV[14]
 
@@ -41,17 +42,11 @@ if is_live(present) then
   return present[TENANT] == name_of(tenant) and join(present) or reply('key-reused')
 end
 
-local created = string.format('%.0f', now)
-local ends = string.format('%.0f', now + ttl_seconds * 1000)
-local leases = take_lease('', turn, now + lease_ms)
-local session = {
-  creating, string.sub(key, #name_of(key) + 1), name_of(tenant), created, ends, ttl_seconds, 0, 0, 0, 0,
-  ARGV[8], ARGV[9], ARGV[10], '', '', '', digest, leases,
-  key = key,
-}
-save(session)
-redis.call('ZADD', deadlines, now + lease_ms, name_of(key))
-redis.call('ZADD', tenant_key(tenant), created, name_of(key))
+local session = write_new({
+  key = key, tenant = tenant, turn = turn, lease_ms = lease_ms, ttl_seconds = ttl_seconds,
+  sealed_id = ARGV[8], model = ARGV[9], pod = ARGV[10], retry = digest,
+})
+redis.call('ZADD', tenant_key(tenant), session[CREATED], name_of(key))
 if digest ~= '' then
   redis.call('SET', retry_key(digest), (earlier and '' or key) .. '\n' .. body_digest, 'PX', remember_ms)
 end

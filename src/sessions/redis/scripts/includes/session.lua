@@ -2,6 +2,8 @@
 --   <prefix>s:<name>       string, see session-text.ts: a session, or its tombstone
 --   <prefix>deadlines      sorted set: names of live sessions by the time of their next sweep, at most their deadline
 --   <prefix>n:<tenant>     sorted set: names of a tenant's live sessions by the time of their creation
+--   <prefix>i:<tenant>     sorted set: names of those that a client's name chooses, by a time of use that may be outdated
+--   <prefix>b:<name>       hash, see branches.lua: the prompts of such a session
 --   <prefix>r:<digest>     string: session key, line feed, digest of the body: the session a repeated create finds.
 --                          Without the session key several sessions were created alike, and it finds none
 -- Sessions and tenants have names, the first 22 characters of their keys: 132 bits tell them apart, and indexes
@@ -26,6 +28,14 @@ end
 
 local function tenant_key(tenant)
   return prefix .. 'n:' .. name_of(tenant)
+end
+
+local function named_key(tenant)
+  return prefix .. 'i:' .. name_of(tenant)
+end
+
+local function branches_key(key)
+  return prefix .. 'b:' .. name_of(key)
 end
 
 local function retry_key(digest)
@@ -82,6 +92,8 @@ local function leave_indexes(key, tenant)
   untrack_kv(name_of(key))
   redis.call('ZREM', deadlines, name_of(key))
   redis.call('ZREM', tenant_key(tenant), name_of(key))
+  redis.call('ZREM', named_key(tenant), name_of(key))
+  redis.call('DEL', branches_key(key))
 end
 
 -- The artefact that an unreadable record names, if it is this session's own.
@@ -111,7 +123,9 @@ local function drop(key, text)
   end
   if lines[3] then
     redis.pcall('ZREM', tenant_key(lines[3]), name_of(key))
+    redis.pcall('ZREM', named_key(lines[3]), name_of(key))
   end
+  redis.call('DEL', branches_key(key))
   if key == name_of(key) then
     key = key .. (lines[2] or '')
   end
@@ -159,14 +173,17 @@ local function discard(session)
   queue_session(session.key, give_up_artefact(session))
 end
 
--- Leaves a tombstone. That of an expired session keeps what a turn needs to revive it.
+-- Leaves a tombstone. That of an expired session keeps what a turn needs to revive it, that of a deleted one the leases
+-- of its turns: while they run, a client's name begins no new session.
 local function end_with_tombstone(session, state)
   local artefact = give_up_artefact(session)
   session[STATE] = state
   session[ENDS], session[TURNS], session[PROMPT], session[OUTPUT], session[CACHED] = 0, 0, 0, 0, 0
-  session[POD], session[KV_STATUS], session[RETRY], session[LEASES] = '', '', '', ''
+  session[POD], session[KV_STATUS], session[RETRY] = '', '', ''
   if state == deleted then
     session[TTL], session[SEALED], session[MODEL] = 0, '', ''
+  else
+    session[LEASES] = ''
   end
   leave_indexes(session.key, session[TENANT])
   save(session, 'PX', tombstone_ms)

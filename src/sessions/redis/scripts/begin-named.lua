@@ -1,0 +1,103 @@
+#!lua
+-- Begins a turn of the session that a client's name chooses, and creates it where there is none.
+-- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 tenant, 5 turn id, 6 lease ms, 7 ttl seconds, 8 sealed id, 9 model,
+--       10 named sessions of the tenant at most, 11 marks of the prompt, oldest first, separated by blanks
+-- Returns: 'active', 'created' or 'expired' with a snapshot, 'deleted', or 'unknown'
+--- @include session
+--- @include new-session
+--- @include branches
+local key, tenant = ARGV[3], ARGV[4]
+local lease_ends, most_named = now + ARGV[6], tonumber(ARGV[10])
+local marks = {}
+for mark in string.gmatch(ARGV[11], '%S+') do
+  marks[#marks + 1] = mark
+end
+local last_mark = marks[#marks]
+
+local function begin(session)
+  session[LEASES] = take_lease(session[LEASES], ARGV[5], lease_ends)
+  save(session)
+  touch_kv(name_of(session.key))
+  return reply('active', snapshot(session))
+end
+
+local function create(branch_key, ttl_seconds)
+  return write_new({
+    key = branch_key, tenant = tenant, turn = ARGV[5], lease_ms = ARGV[6], ttl_seconds = ttl_seconds,
+    sealed_id = ARGV[8], model = ARGV[9], pod = '', retry = '',
+  })
+end
+
+-- A script holds up the turns of all sessions.
+local most_looks = 16
+
+local function make_room()
+  local index = named_key(tenant)
+  for _ = 1, most_looks do
+    if redis.call('ZCARD', index) < most_named then
+      return true
+    end
+    local oldest = redis.call('ZRANGE', index, 0, 0, 'WITHSCORES')
+    local session = load(oldest[1])
+    -- Sliding: the deadline is as far away as the time to live when a turn has ended.
+    local used = is_live(session) and session[ENDS] - session[TTL] * 1000
+    if session and held_until(session) > now then
+      redis.call('ZADD', index, now, oldest[1])
+    elseif not used then
+      redis.call('ZREM', index, oldest[1])
+    elseif used > tonumber(oldest[2]) then
+      redis.call('ZADD', index, used, oldest[1])
+    else
+      end_with_tombstone(session, expired)
+    end
+  end
+  return redis.call('ZCARD', index) < most_named
+end
+
+local session = load(key)
+if session and session[TENANT] ~= name_of(tenant) then
+  return reply('unknown')
+end
+if is_live(session) then
+  local used, branch = read_branches(key, marks)
+  if not branch then
+    branch = free_branch(key, used)
+    session = load(key)
+  end
+  if not branch then
+    return reply('unknown')
+  end
+  remember_branch(key, branch, last_mark)
+  if branch == 0 then
+    return begin(session)
+  end
+  session[ENDS] = string.format('%.0f', math.max(session[ENDS], now + session[TTL] * 1000))
+  save(session)
+  local branch_key = branch_key_of(key, branch)
+  local other = load(branch_key)
+  if is_live(other) then
+    other[TTL] = session[TTL]
+    return begin(other)
+  end
+  narrow_session_removal(branch_key)
+  return reply('created', snapshot(create(branch_key, session[TTL])))
+end
+
+if session and session[STATE] == deleted and not is_removed(key) then
+  return reply('deleted')
+end
+if not make_room() then
+  return reply('unknown')
+end
+redis.call('ZADD', named_key(tenant), now, name_of(key))
+redis.call('DEL', branches_key(key))
+remember_branch(key, 0, last_mark)
+if session and session[STATE] == expired then
+  session[LEASES] = take_lease(session[LEASES], ARGV[5], lease_ends)
+  save(session, 'PX', math.max(redis.call('PTTL', session_key(key)), tonumber(ARGV[6]), 1))
+  return reply('expired', snapshot(session))
+end
+narrow_session_removal(key)
+local created = create(key, ARGV[7])
+redis.call('ZADD', tenant_key(tenant), created[CREATED], name_of(key))
+return reply('created', snapshot(created))

@@ -1,0 +1,77 @@
+import { maxBranches } from '../../../src/sessions/limits.ts'
+import { branchKeyOf, type SessionKey } from '../../../src/sessions/session-record.ts'
+import type { BeginNamedTurn } from '../../../src/sessions/session-store.ts'
+import type { ModelSession, SessionModel } from './session-model.ts'
+
+interface BegunNamed {
+  readonly kind: 'created' | 'active' | 'expired' | 'deleted' | 'unknown'
+  readonly key: SessionKey
+}
+
+/** What a store must do with a turn of the session that a name chooses. */
+export const beginNamed = (model: SessionModel, turn: BeginNamedTurn): BegunNamed => {
+  const { key, tenant, turnId, leaseMs } = turn
+  const session = model.look(key)
+  if (session !== undefined && session.tenant !== tenant) return { kind: 'unknown', key }
+  if (session !== undefined && model.isLive(session)) return beginBranch(model, session, turn)
+  if (session?.state === 'deleted' && !isRemoved(model, key)) return { kind: 'deleted', key }
+  const branches = new Map([[0, { usedMs: model.nowMs, mark: turn.marks.at(-1) ?? '' }]])
+  if (session?.state === 'expired') {
+    session.branches = branches
+    model.begin(key, tenant, turnId, leaseMs)
+    return { kind: 'expired', key }
+  }
+  model.removals.narrowSession(key)
+  model.add({ ...turn, pod: undefined, retryOf: undefined, isListed: true, branches })
+  return { kind: 'created', key }
+}
+
+const beginBranch = (model: SessionModel, session: ModelSession, turn: BeginNamedTurn): BegunNamed => {
+  const number = continued(session, turn.marks) ?? freeBranch(model, session)
+  if (number === undefined) return { kind: 'unknown', key: session.key }
+  session.branches.set(number, { usedMs: model.nowMs, mark: turn.marks.at(-1) ?? '' })
+  const key = branchKeyOf(session.key, number)
+  const { ttlSeconds } = session
+  if (number > 0) session.expiresAtMs = Math.max(session.expiresAtMs, model.nowMs + ttlSeconds * 1000)
+  const branch = model.live(key)
+  if (branch !== undefined) {
+    branch.ttlSeconds = ttlSeconds
+    model.takeLease(branch, turn.turnId, turn.leaseMs)
+    return { kind: 'active', key }
+  }
+  model.removals.narrowSession(key)
+  const wanted = { ...turn, key, ttlSeconds, pod: undefined, retryOf: undefined }
+  model.add({ ...wanted, isListed: false, branches: new Map() })
+  return { kind: 'created', key }
+}
+
+const continued = ({ branches }: ModelSession, marks: readonly string[]): number | undefined => {
+  const places = [...branches].map(([number, { mark }]) => ({ number, place: marks.lastIndexOf(mark) }))
+  const found = places.filter(({ place }) => place >= 0)
+  return found.toSorted((a, b) => b.place - a.place || a.number - b.number)[0]?.number
+}
+
+const freeBranch = (model: SessionModel, { key, branches }: ModelSession): number | undefined => {
+  const all = Array.from({ length: maxBranches }, (_, number) => number)
+  const isHeld = (number: number): boolean => {
+    const branch = model.live(branchKeyOf(key, number))
+    return branch !== undefined && model.isHeld(branch)
+  }
+  const usedMs = (number: number): number => branches.get(number)?.usedMs ?? 0
+  const unused = all.find((number) => !branches.has(number))
+  const free = unused ?? all.filter((number) => !isHeld(number)).toSorted((a, b) => usedMs(a) - usedMs(b))[0]
+  const branch = free === undefined ? undefined : model.live(branchKeyOf(key, free))
+  if (branch !== undefined) {
+    if (branch.kv !== undefined) model.removals.queueArtefact(branch.key, branch.kv, model.nowMs)
+    branch.kv = undefined
+    branch.kvStatus = undefined
+  }
+  return free
+}
+
+const isRemoved = (model: SessionModel, key: SessionKey): boolean =>
+  Array.from({ length: maxBranches }, (_, number) => branchKeyOf(key, number)).every((each) => {
+    const session = model.look(each)
+    const isHeld = session?.state === 'deleted' && model.isHeld(session)
+    return !isHeld && !model.removals.namesSession(each)
+  })
