@@ -14,6 +14,8 @@ export interface EnvoyAddresses {
   readonly pods: readonly string[]
   /** One or several gateway processes. */
   readonly gateways: readonly string[]
+  /** Members of request bodies that may name a conversation. Default: none. */
+  readonly bodyNames?: readonly string[] | undefined
   /** The gateway's connector. Default: `llamacpp-slots`. With any other, requests without a session are not changed. */
   readonly connector?: string | undefined
 }
@@ -38,14 +40,16 @@ export const readEnvoyConfig = async (file: EnvoyConfigFile, addresses: EnvoyAdd
   set([...listener, 'address'], addressOf(addresses.listen))
   setEndpoints('pods', addresses.pods)
   setEndpoints('gateway', addresses.gateways)
-  const lua = indexOfNamed(document, httpFilters, 'envoy.filters.http.lua')
-  // deploy/envoy/picker.yaml has none.
-  if (lua !== -1) {
+  for (const name of ['session_names', 'envoy.filters.http.lua']) {
+    const lua = indexOfNamed(document, httpFilters, name)
+    // deploy/envoy/picker.yaml has none.
+    if (lua === -1) continue
     const path = [...httpFilters, lua, 'typed_config', 'default_source_code', 'filename']
     // Envoy resolves a relative name against its working directory.
     set(path, resolve(packageRoot(), String(document.getIn(path))))
   }
   if ((addresses.connector ?? 'llamacpp-slots') !== 'llamacpp-slots') forwardUnchanged(document)
+  if (addresses.bodyNames !== undefined) readBodyNames(document, addresses.bodyNames)
   return document.toString({ lineWidth: 0 })
 }
 
@@ -53,9 +57,31 @@ export const readEnvoyConfig = async (file: EnvoyConfigFile, addresses: EnvoyAdd
 const forwardUnchanged = (document: Document): void => {
   document.deleteIn([...manager, 'route_config', 'virtual_hosts', 0, 'typed_per_filter_config'])
   const off = { '@type': 'type.googleapis.com/envoy.config.route.v3.FilterConfig', disabled: true }
+  editBypass(document, { 'envoy.filters.http.lua': off })
+}
+
+/** The edit that envoy.yaml describes for names in the body. */
+const readBodyNames = (document: Document, members: readonly string[]): void => {
+  const filters = 'type.googleapis.com/envoy.extensions.filters.http'
+  const off = (filter: string): unknown => ({ '@type': `${filters}.${filter}`, disabled: true })
+  const context = { members: members.join(' '), pick: true }
+  const names = { '@type': `${filters}.lua.v3.LuaPerRoute`, filter_context: context }
+  editBypass(document, { 'envoy.filters.http.ext_proc': off('ext_proc.v3.ExtProcPerRoute'), session_names: names })
+  // A filter that the first route disables altogether does not run on the route that the name leads to.
+  editBypass(document, { 'envoy.filters.http.lua': off('lua.v3.LuaPerRoute') }, 'where it is set')
+}
+
+const editBypass = (
+  document: Document,
+  filters: Readonly<Record<string, unknown>>,
+  where: 'always' | 'where it is set' = 'always',
+): void => {
   visit(document, {
     Map: (_key, map) => {
-      if (map.anchor === 'bypass') map.set('envoy.filters.http.lua', document.createNode(off))
+      if (map.anchor !== 'bypass') return
+      for (const [name, config] of Object.entries(filters)) {
+        if (where === 'always' || map.has(name)) map.set(name, document.createNode(config))
+      }
     },
   })
 }

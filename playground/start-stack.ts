@@ -106,6 +106,7 @@ export const startStack = async (settings: RunSettings, launch: StackLaunch): Pr
         admin: `127.0.0.1:${envoyAdminPort}`,
         pods,
         gateways: [gateway.extproc],
+        bodyNames: ['prompt_cache_key', 'session_id'],
         connector: env['CTX_KV_CONNECTOR'] || env['CONNECTOR'] || undefined,
       },
     }),

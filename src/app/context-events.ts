@@ -48,8 +48,8 @@ export const createContextEvents = (
     log.info('session deleted', { session: digestOf(key) })
   },
   sessionsExpired: (count) => metrics.add('sessions_deleted_total', { reason: 'ttl' }, count),
-  lookedUp: (result) => {
-    metrics.add('lookups_total', { result })
+  lookedUp: (result, namedBy = 'id') => {
+    metrics.add('lookups_total', { result, named_by: namedBy })
     if (result === 'store_unavailable') metrics.addDegraded('store_unavailable')
   },
   prepared: (presence, milliseconds, pool) => {

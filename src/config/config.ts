@@ -1,5 +1,5 @@
 import type { DeepReadonly } from '../options/deep-readonly.ts'
-import type { ParsedConfig } from './schema.ts'
+import { noNames, type ParsedConfig } from './schema.ts'
 
 /** The store of the sessions. */
 type StoreChoice =
@@ -15,7 +15,8 @@ export type Config = DeepReadonly<Omit<ParsedConfig, 'tenant' | 'sessions'>> & {
 /** Fills in defaults that depend on other options, and freezes everything. `parsed` has passed `checkAcrossOptions`. */
 export const completeConfig = (parsed: ParsedConfig, options: { readonly generateSecret: () => string }): Config => {
   const { secret = options.generateSecret(), secretFile: _secretFile, ...tenant } = parsed.tenant
-  const { store, redisUrl, redisUrlFile: _redisUrlFile, ...sessions } = parsed.sessions
+  const { store, redisUrl, redisUrlFile: _redisUrlFile, implicit, ...sessions } = parsed.sessions
+  const names = implicit.names.filter((name) => name !== noNames)
   const choice: StoreChoice =
     redisUrl !== undefined && storeOf({ store, redisUrl }) === 'redis'
       ? { store: 'redis', redisUrl }
@@ -23,7 +24,11 @@ export const completeConfig = (parsed: ParsedConfig, options: { readonly generat
   return deepFreeze({
     ...parsed,
     tenant: { ...tenant, secret },
-    sessions: { ...sessions, ...choice },
+    sessions: {
+      ...sessions,
+      ...choice,
+      implicit: { ...implicit, names, ttlSeconds: Math.min(implicit.ttlSeconds, sessions.maxTtlSeconds) },
+    },
   })
 }
 

@@ -74,6 +74,41 @@ const tenant = group({
   ),
 })
 
+/** As the only entry: clients' names do not count. */
+export const noNames = 'off'
+
+/** A header, in lower case, or a member of the body. */
+const sessionName = z
+  .string()
+  .regex(/^(?:body\.[A-Za-z0-9_-]{1,64}|[a-z0-9][a-z0-9_-]{0,63})$/, 'must be a header in lower case, or body.member')
+
+const implicit = group({
+  names: z
+    .array(sessionName)
+    .max(32)
+    .default([
+      'x-claude-code-session-id',
+      'thread-id',
+      'session-id',
+      'x-session-affinity',
+      'agent-session-id',
+      'x-opencode-session',
+      'x-affinity',
+      'x-openwebui-chat-id',
+      'x-session-id',
+    ])
+    .refine((names) => names.length === 1 || !names.includes(noNames), `${noNames} stands alone`)
+    .describe(
+      'Headers, and members of the body as `body.prompt_cache_key`, in which clients name their conversation, in the order in which they count. Envoy’s routes must have the same headers, and its Lua filter finds the members; an endpoint picker reads whole bodies for members. `off` alone: no name counts.',
+    ),
+  ttlSeconds: seconds
+    .default(3_600)
+    .describe('Time to live of a session that a name chooses. Each completed turn restarts it.'),
+  maxPerTenant: integer(1, 1_000_000)
+    .default(1_000)
+    .describe('Most sessions of a tenant that names choose. Beyond, the least recently used one ends.'),
+})
+
 const sessions = group({
   store: z.enum(['memory', 'redis']).optional().meta({
     description:
@@ -116,6 +151,7 @@ const sessions = group({
   tombstoneSeconds: seconds
     .default(86_400)
     .describe('How long an expired or deleted session is known as such, and an expired one can be revived.'),
+  implicit,
   unknownSession: z
     .enum(['miss', 'reject'])
     .default('miss')

@@ -4,8 +4,8 @@ import type { SessionKey } from '../sessions/session-record.ts'
 import { StoreUnavailableError } from '../sessions/session-store.ts'
 import type { TurnTicket } from './turn-ticket.ts'
 
-/** Result of a session lookup for a turn. `store_unavailable`: also of a create that goes on without a session. */
-export type LookupResult = 'active' | 'expired' | 'deleted' | 'unknown' | 'store_unavailable'
+/** Result of a session lookup for a turn. `created`: by the first turn of a name. `store_unavailable`: also of a create that goes on without a session. */
+export type LookupResult = 'active' | 'created' | 'expired' | 'deleted' | 'unknown' | 'store_unavailable'
 
 /** Kind of a request. */
 export type RequestRoute =
@@ -30,7 +30,7 @@ export type TurnOutcome = 'completed' | 'gone' | 'engine_error' | 'upstream_fail
 
 /** What is known of a turn that has ended, beside its outcome. */
 export interface EndedTurnFacts
-  extends Pick<TurnTicket, 'pool' | 'cacheStatus' | 'preparedMs' | 'waitedMs' | 'traceId' | 'requestId'> {
+  extends Pick<TurnTicket, 'pool' | 'namedBy' | 'cacheStatus' | 'preparedMs' | 'waitedMs' | 'traceId' | 'requestId'> {
   /** The pod that served, else the chosen one. */
   readonly pod: string
   /** Undefined: the turn had no session. */
@@ -65,7 +65,8 @@ export interface ContextEvents {
   sessionDeleted(key: SessionKey): void
   /** Sessions were ended because their time to live was over. */
   sessionsExpired(count: number): void
-  lookedUp(result: LookupResult): void
+  /** `namedBy`: kind of the client's name that the session was looked up by. Undefined: by its id. */
+  lookedUp(result: LookupResult, namedBy: string | undefined): void
   /** A pod of the pool was prepared for a turn, within `milliseconds`. */
   prepared(presence: KvPresence, milliseconds: number, pool: string): void
   /** Called once for each turn, last. */

@@ -16,6 +16,8 @@ import { type CreateSettings, createCreateSession } from './create-session.ts'
 import { createActiveTurns, type EndTurnParts, type EndTurnSettings } from './end-turn.ts'
 import { createHitCheck } from './hit-check.ts'
 import { createManageSessions } from './manage-sessions.ts'
+import { promptFromHeaders } from './named-prompt.ts'
+import { createNamedRequests } from './named-requests.ts'
 import { createReaper, type ReaperSettings } from './reaper.ts'
 import { namedModel } from './request-headers.ts'
 import { traceOf } from './request-trace.ts'
@@ -31,9 +33,10 @@ import type { TurnParts } from './session-turn.ts'
 import { createTenants } from './tenant.ts'
 import { poolHeader } from './turn.ts'
 import { createTickets, type TurnTicket } from './turn-ticket.ts'
+import { createUseNamedSession, type UseNamedSettings } from './use-named-session.ts'
 import { createUseSession, type UseSettings } from './use-session.ts'
 
-export interface ContextSettings extends CreateSettings, UseSettings, EndTurnSettings, JsonLimits {
+export interface ContextSettings extends CreateSettings, UseSettings, UseNamedSettings, EndTurnSettings, JsonLimits {
   /** Header with the verified principal; undefined: the Authorization credential is the tenant. */
   readonly principalHeader?: string | undefined
   /** How long a deletion waits for the removal of the session's KV, which goes on after that. */
@@ -61,15 +64,17 @@ export const createContextCacheManager = (given: ContextParts, settings: Context
   const turns = createActiveTurns({ ...parts, triggerSweep: () => reaper.triggerSweep() }, settings)
   const createSession = createCreateSession({ ...parts, tenants, sessionIds, slices }, settings)
   const useSession = createUseSession({ ...parts, tenants, turns }, settings)
+  const useNamedSession = createUseNamedSession({ ...parts, tenants, sessionIds, turns }, settings)
+  const decideNamed = createNamedRequests({ use: useNamedSession, slices }, { ...settings, ...settings.implicit })
   const manage = createManageSessions({ ...parts, tenants, sessionIds, reaper, slices }, settings)
   const plain = createPlainRequests(parts)
   const responseCache =
     parts.responseCache && createResponseCacheHandler({ ...parts.responseCache, tenants, slices }, settings)
 
-  /** An id of another system only groups requests. */
+  /** Without a session a name only groups requests. */
   const passForeign = (request: GatewayRequest, id: string): Decision<TurnTicket> => {
     const affinityKey = foreignKeyOf(id)
-    const model = namedModel(request)
+    const model = namedModel(request) ?? promptFromHeaders(request)?.model
     const pool = parts.pools.forModel(model)
     const outcome = pool.router.route({ affinityKey, lastPod: undefined, model }, request.header('routing-strategy')[0])
     const destinations = outcome.kind === 'routed' ? [outcome.pod, ...outcome.fallbacks] : []
@@ -92,9 +97,11 @@ export const createContextCacheManager = (given: ContextParts, settings: Context
       return waits ? { kind: 'need-body', decide: (body, bodyScope) => use(bodyScope, body) } : use(scope)
     }
     if (containsSessionId(ids)) throw new GatewayError('invalid_session_id', { param: 'x-session-id' })
-    if (cached !== undefined) return cachedResponse(cached)
-    if (request.pick !== undefined) return plain.generate(request, id, scope)
-    return id === undefined ? { kind: 'passthrough', destinations: [] } : passForeign(request, id)
+    return decideNamed(request, { cached, scope }, async (name = id, by) => {
+      if (cached !== undefined) return cachedResponse(cached)
+      if (request.pick !== undefined) return plain.generate(request, name, by)
+      return name === undefined ? { kind: 'passthrough', destinations: [] } : passForeign(request, name)
+    })
   }
 
   /** Paths that Envoy's own routes leave to the engines where the gateway is no endpoint picker. */

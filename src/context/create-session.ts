@@ -44,9 +44,9 @@ export const createCreateSession = (
     const written = await write(create, { id, turnId, pod: route.pod })
     if (written.kind !== 'store-unavailable') return forwardFirstTurn(create, { turnId, route, ...written }, scope)
     if (api === undefined) throw new GatewayError('session_store_unavailable', { cause: written.error })
-    parts.events.lookedUp('store_unavailable')
+    parts.events.lookedUp('store_unavailable', undefined)
     const forward = await startPlainTurn(parts, { turnId, route, tenant }, scope)
-    return withStatus(forward, noneStatus('store_unavailable'))
+    return withStatus(forward, { cacheStatus: noneStatus('store_unavailable') })
   }
 
   const write = async (
@@ -73,7 +73,7 @@ export const createCreateSession = (
   ): Promise<Decision<TurnTicket>> => {
     const isNew = kind === 'created'
     try {
-      const id = parts.sessionIds.decrypt(record.sealedId, tenant)
+      const id = parts.sessionIds.decrypt(record.sealedId, tenant)?.id
       if (id === undefined) throw new GatewayError('internal_error', { cause: 'a session id could not be decrypted' })
       // A retry continues the session of the first try, where its KV lies.
       const route = isNew ? first.route : routeTurn(parts, request, record)
@@ -82,7 +82,7 @@ export const createCreateSession = (
       if (isNew) parts.events.sessionCreated(record.key)
       const cacheStatus = isNew ? missStatus('new_session') : presenceStatus(presence, record.kvStatus)
       return {
-        ...withStatus(forward, cacheStatus, sessionHeaders(id, record)),
+        ...withStatus(forward, { cacheStatus }, sessionHeaders(id, record)),
         // `/v1/context` is not a path of the engine.
         path: api === undefined ? inferencePaths[form] : undefined,
         requestHeaders: { ...forward.requestHeaders, 'x-session-id': id },

@@ -304,10 +304,10 @@ const factsOf = (
   { ticket, pool, pod }: Pick<EndingTurn, 'pool' | 'pod'> & { readonly ticket: TurnTicket },
   turn: Pick<TurnEnd, 'status'> & Partial<TurnEnd>,
 ): EndedTurnFacts => {
-  const { session, cacheStatus, preparedMs, waitedMs, traceId, requestId } = ticket
+  const { session, namedBy, cacheStatus, preparedMs, waitedMs, traceId, requestId } = ticket
   const { status, ttfbMs, isStream } = turn
   const model = listedModel(pool, session?.model ?? ticket.model)
-  const others = { preparedMs, waitedMs, ttfbMs, isStream, traceId, requestId }
+  const others = { namedBy, preparedMs, waitedMs, ttfbMs, isStream, traceId, requestId }
   return { pool: ticket.pool, pod, session: session?.key, model, status, cacheStatus, ...others }
 }
 

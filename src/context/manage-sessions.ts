@@ -10,7 +10,7 @@ import type { ContextEvents } from './context-events.ts'
 import type { Pools } from './pools.ts'
 import type { Reaper } from './reaper.ts'
 import { checkJsonBody, checkTtl, type TtlBounds } from './request-headers.ts'
-import { isSessionId, type SessionIdCipher, sessionKeyOf } from './session-id.ts'
+import { isSessionId, type NamedSessionId, type SessionIdCipher, sessionKeyOf } from './session-id.ts'
 import type { Tenants } from './tenant.ts'
 import type { TurnTicket } from './turn-ticket.ts'
 
@@ -38,7 +38,8 @@ export const createManageSessions = (
 ) => {
   const found = (record: SessionRecord | undefined, id: string): Decision<TurnTicket> => {
     if (record === undefined) throw new GatewayError('session_not_found')
-    return response(sessionView(id, record))
+    const namedBy = parts.sessionIds.decrypt(record.sealedId, record.tenant)?.namedBy
+    return response(sessionView({ id, namedBy }, record))
   }
 
   const callStore = async <T>(operation: string, call: Promise<T>): Promise<T> => {
@@ -80,12 +81,15 @@ export const createManageSessions = (
     list: async (request: GatewayRequest, query: URLSearchParams): Promise<Decision<TurnTicket>> => {
       const tenant = parts.tenants.tenantOf(request)
       const page = await callStore('list', parts.store.list({ tenant, ...readPage(query) }))
-      const sessions = page.records.map((record) => ({ record, id: parts.sessionIds.decrypt(record.sealedId, tenant) }))
+      const sessions = page.records.map((record) => ({
+        record,
+        named: parts.sessionIds.decrypt(record.sealedId, tenant),
+      }))
       return response({
         object: 'list',
-        data: sessions.flatMap(({ id, record }) => (id === undefined ? [] : [sessionView(id, record)])),
-        first_id: sessions.at(0)?.id ?? null,
-        last_id: sessions.at(-1)?.id ?? null,
+        data: sessions.flatMap(({ named, record }) => (named === undefined ? [] : [sessionView(named, record)])),
+        first_id: sessions.at(0)?.named?.id ?? null,
+        last_id: sessions.at(-1)?.named?.id ?? null,
         has_more: page.hasMore,
       })
     },
@@ -125,9 +129,10 @@ const readPage = (query: URLSearchParams): Omit<Parameters<SessionStore['list']>
 }
 
 /** A session as clients see it. Times in whole seconds since 1970, as in OpenAI's objects. Nothing of a prompt. */
-const sessionView = (id: string, record: SessionRecord): unknown => ({
+const sessionView = ({ id, namedBy }: NamedSessionId, record: SessionRecord): unknown => ({
   id,
   object: 'context',
+  named_by: namedBy ?? null,
   digest: digestOf(record.key),
   model: record.model,
   created_at: Math.floor(record.createdAtMs / 1000),

@@ -22,21 +22,35 @@ export const sessionKeyOf = (id: string): SessionKey => hash('sha256', id, 'base
 export const foreignKeyOf = (id: string | undefined): string | undefined =>
   id ? createHash('sha256').update(id, 'latin1').digest('base64url') : undefined
 
+/** A session id, and by which kind of a client's name it was chosen; undefined: it was created with a random id. */
+export interface NamedSessionId {
+  readonly id: string
+  readonly namedBy: string | undefined
+}
+
 /**
  * Encrypts session ids for the session store so that `GET /v1/context` can name a tenant's sessions while a dump of the
  * store shows no id. Each tenant has a key of its own.
  */
 export interface SessionIdCipher {
-  /** The form in which the session store keeps an id. */
-  encrypt(id: string, tenant: TenantKey): string
+  /** The form in which the session store keeps an id. `namedBy`: kind of the name that chose it, if any. */
+  encrypt(id: string, tenant: TenantKey, namedBy?: string): string
   /** The id, or undefined when it was encrypted with another secret or is damaged. */
-  decrypt(encrypted: string, tenant: TenantKey): string | undefined
+  decrypt(encrypted: string, tenant: TenantKey): NamedSessionId | undefined
 }
 
 export const createSessionIdCipher = (secret: string): SessionIdCipher => {
   const keyFor = (tenant: TenantKey) => deriveKey(secret, 'session id', tenant)
   return {
-    encrypt: (id, tenant) => seal(keyFor(tenant), Buffer.from(id, 'latin1')).toString('base64url'),
-    decrypt: (encrypted, tenant) => open(keyFor(tenant), Buffer.from(encrypted, 'base64url'))?.toString('latin1'),
+    encrypt: (id, tenant, namedBy) => {
+      const text = namedBy === undefined ? id : `${id} ${namedBy}`
+      return seal(keyFor(tenant), Buffer.from(text, 'latin1')).toString('base64url')
+    },
+    decrypt: (encrypted, tenant) => {
+      const text = open(keyFor(tenant), Buffer.from(encrypted, 'base64url'))?.toString('latin1')
+      if (text === undefined) return undefined
+      const [id = '', namedBy] = text.split(' ')
+      return { id, namedBy }
+    },
   }
 }

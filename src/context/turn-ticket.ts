@@ -31,6 +31,8 @@ const ticketSchema = z.object({
   pool: text,
   /** `host:port` of the chosen pod. */
   pod: text,
+  /** Kind of the client's name that chose the session. Default: its id did, or there is none. */
+  namedBy: text.optional(),
   /** `x-context-cache`. Default: none was sent. */
   cacheStatus: text.optional(),
   /** Time to find or load the session's KV, milliseconds. Default: not looked for. */

@@ -92,15 +92,18 @@ const forwardTo = (route: Route, fields: EngineFields, ticket: TurnTicket): Forw
   ticket,
 })
 
-/** The decision with a turn's cache status: in a header for the client, in the ticket for the log and metrics. */
+/**
+ * The decision with a turn's cache status and the kind of name that chose its session: for the client in headers, for the
+ * log and metrics in the ticket.
+ */
 export const withStatus = (
   forward: ForwardDecision<TurnTicket>,
-  cacheStatus: string,
+  status: { readonly cacheStatus: string } & Pick<TurnTicket, 'namedBy'>,
   headers: Readonly<Record<string, string>> = {},
 ): ForwardDecision<TurnTicket> => ({
   ...forward,
-  responseHeaders: { ...headers, 'x-context-cache': cacheStatus },
-  ticket: forward.ticket && { ...forward.ticket, cacheStatus },
+  responseHeaders: { ...headers, 'x-context-cache': status.cacheStatus },
+  ticket: forward.ticket && { ...forward.ticket, ...status },
 })
 
 /** Name of the pool that a gateway without `pools` has. */

@@ -1,19 +1,17 @@
 import { hash } from 'node:crypto'
 import { GatewayError } from '../openai/gateway-error.ts'
-import type { SessionKey, TenantKey } from '../sessions/session-record.ts'
-import type { BeginOutcome, TurnExpiry } from '../sessions/session-store.ts'
-import type { Decision, GatewayRequest, RequestScope } from './context-cache-manager.ts'
+import type { Decision } from './context-cache-manager.ts'
 import { reportFault } from './context-events.ts'
+import { type BegunTurn, createContinueSession } from './continue-session.ts'
 import type { ActiveTurns } from './end-turn.ts'
 import { checkSpliceable, namedModel, parseTtlHeader, type TtlBounds, turnIdFor } from './request-headers.ts'
-import { traceOf } from './request-trace.ts'
-import { type CacheHit, cachedResponse } from './response-cache-handler.ts'
-import { type MissReason, missStatus, noneStatus, presenceStatus, sessionHeaders } from './response-headers.ts'
+import { cachedResponse } from './response-cache-handler.ts'
+import { type MissReason, missStatus } from './response-headers.ts'
 import { routeTurn } from './route-turn.ts'
 import { sessionKeyOf } from './session-id.ts'
 import type { TurnParts } from './session-turn.ts'
 import type { Tenants } from './tenant.ts'
-import { abandonTurn, startPlainTurn, startSessionTurn, withStatus } from './turn.ts'
+import { abandonTurn, startPlainTurn, withStatus } from './turn.ts'
 import type { TurnTicket } from './turn-ticket.ts'
 
 export interface UseSettings extends TtlBounds {
@@ -33,7 +31,8 @@ export const createUseSession = (
   parts: TurnParts & { readonly tenants: Tenants; readonly turns: Pick<ActiveTurns, 'completeCached'> },
   settings: UseSettings,
 ) => {
-  const unchanged: TurnExpiry = settings.sliding ? { kind: 'slide' } : { kind: 'keep' }
+  const continueSession = createContinueSession(parts)
+  const expiry: BegunTurn['expiry'] = settings.sliding ? { kind: 'slide' } : { kind: 'keep' }
 
   const plainTurn = async (
     turn: UseTurn,
@@ -46,39 +45,11 @@ export const createUseSession = (
     // While the store is away nobody knows, and a session's turns stay on its pod.
     const key = reason === 'store_unavailable' ? turn.key : hash('sha256', `${turn.tenant} ${turn.key}`, 'base64url')
     const route = routeTurn(parts, turn.request, { key, model: namedModel(turn.request, turn.body) })
-    return withStatus(await startPlainTurn(parts, { ...turn, route }, turn.scope), cacheStatus, headers)
+    return withStatus(await startPlainTurn(parts, { ...turn, route }, turn.scope), { cacheStatus }, headers)
   }
 
   const rejectUnknown = (code: 'session_not_found' | 'session_deleted' | 'session_expired'): void => {
     if (settings.unknownSession === 'reject') throw new GatewayError(code, { param: 'x-session-id' })
-  }
-
-  const sessionTurn = async (turn: UseTurn, begun: Live): Promise<Decision<TurnTicket>> => {
-    const { request, id, key, turnId, tenant, cached } = turn
-    const record = begun.kind === 'active' ? begun.record : undefined
-    const { model, ttlSeconds: lastTtlSeconds } = begun.kind === 'active' ? begun.record : begun
-    const ttlSeconds = turn.ttlSeconds ?? lastTtlSeconds
-    const restartedMs = begun.nowMs + ttlSeconds * 1000
-    const expiry: TurnExpiry =
-      turn.ttlSeconds === undefined ? unchanged : { kind: 'set', ttlSeconds, expiresAtMs: restartedMs }
-    const expiresAtMs = (expiry.kind === 'keep' ? record?.expiresAtMs : undefined) ?? restartedMs
-    const headers = sessionHeaders(id, { expiresAtMs, ttlSeconds })
-    if (cached?.model === model && record?.pod !== undefined) {
-      const cacheStatus = noneStatus('response_cached')
-      const pool = parts.pools.forModel(model).name
-      const session = { key, tenant, model, expiry }
-      const ticket = { turnId, pool, pod: record.pod, cacheStatus, ...traceOf(request), session }
-      await parts.turns.completeCached(ticket, cached.response.usage)
-      return cachedResponse(cached, { ...headers, 'x-context-cache': cacheStatus })
-    }
-    if (record === undefined) parts.pools.forget(key)
-    const session = record ?? { key, model }
-    const route = routeTurn(parts, request, session)
-    const routed = { turnId, route, tenant, session, expiry, restarted: record === undefined }
-    const { presence, forward } = await startSessionTurn(parts, routed, turn.scope)
-    const cacheStatus =
-      begun.kind === 'active' ? presenceStatus(presence, begun.record.kvStatus) : missStatus(endedReason(begun.cause))
-    return { ...withStatus(forward, cacheStatus, headers), expectModel: model }
   }
 
   return async (
@@ -90,13 +61,13 @@ export const createUseSession = (
     const ttlSeconds = parseTtlHeader(request, settings)
     const turnId = turnIdFor(request)
     const key = sessionKeyOf(id)
-    const turn: UseTurn = { ...given, key, tenant, turnId, ttlSeconds }
+    const turn: UseTurn = { ...given, key, tenant, turnId, ttlSeconds, expiry, namedBy: undefined }
     const begin = parts.store.begin({ key, tenant, turnId, leaseMs: settings.leaseMs })
     const begun = await begin.catch((error: unknown) => {
       reportFault(parts.events, 'begin', error)
       return { kind: 'store_unavailable' as const }
     })
-    parts.events.lookedUp(begun.kind)
+    parts.events.lookedUp(begun.kind, undefined)
     switch (begun.kind) {
       case 'store_unavailable':
         return plainTurn(turn, 'store_unavailable', { 'x-session-id': id })
@@ -110,7 +81,7 @@ export const createUseSession = (
       case 'active':
         try {
           if (begun.kind === 'expired') rejectUnknown('session_expired')
-          return await sessionTurn(turn, begun)
+          return await continueSession(turn, begun)
         } catch (error) {
           await abandonTurn(parts, turn)
           throw error
@@ -119,21 +90,7 @@ export const createUseSession = (
   }
 }
 
-type Live = Extract<BeginOutcome, { readonly kind: 'active' | 'expired' }>
-
-interface UseTurn {
-  readonly request: GatewayRequest
-  readonly id: string
-  readonly key: SessionKey
-  readonly tenant: TenantKey
-  readonly turnId: string
-  /** From the request's own header. */
-  readonly ttlSeconds: number | undefined
-  readonly cached: CacheHit | undefined
+interface UseTurn extends BegunTurn {
   /** Undefined: it does not reach the gateway. */
   readonly body: Buffer | undefined
-  readonly scope: RequestScope
 }
-
-const endedReason = (cause: Extract<BeginOutcome, { readonly kind: 'expired' }>['cause']): MissReason =>
-  cause === 'eviction' ? 'session_evicted' : 'session_expired'

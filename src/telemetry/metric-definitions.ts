@@ -48,9 +48,13 @@ export const metricDefinitions = {
     route: ['create', 'completions', 'chat_completions', 'responses', 'get', 'list', 'update', 'delete', 'other'],
     outcome: ['forwarded', 'answered', 'passed', 'rejected', 'failed', 'abandoned'],
   }),
-  lookups_total: counter('Session lookups of turns, by result; creates that go on without a session count, too.', {
-    result: ['active', 'expired', 'deleted', 'unknown', 'store_unavailable'],
-  }),
+  lookups_total: counter(
+    'Session lookups of turns, by result and by what names the session; creates that go on without a session count, too.',
+    {
+      result: ['active', 'created', 'expired', 'deleted', 'unknown', 'store_unavailable'],
+      named_by: '`id`, kinds of `sessions.implicit.names`',
+    },
+  ),
   sessions_active: sharedGauge('Sessions in the store.', {}),
   sessions_created_total: counter('Created sessions.', {}),
   sessions_deleted_total: counter(

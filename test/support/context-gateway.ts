@@ -42,6 +42,9 @@ export interface GatewaySettings {
   readonly poolName?: string
   readonly sliding?: boolean
   readonly unknownSession?: 'miss' | 'reject'
+  /** Headers and members of the body that may name a session. Default: none. */
+  readonly names?: readonly string[]
+  readonly maxNamedPerTenant?: number
   readonly sessionsPerPod?: number
   /** How long Envoy waits for a decision, and so a turn for room. Default 30,000; 0: it does not wait. */
   readonly messageTimeoutMs?: number
@@ -191,6 +194,7 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
       principalHeader: undefined,
       sliding: settings.sliding ?? false,
       unknownSession: settings.unknownSession ?? 'miss',
+      implicit: { names: settings.names ?? [], ttlSeconds: 3600, maxPerTenant: settings.maxNamedPerTenant ?? 1000 },
       offloadTimeoutMs: 5000,
       announceGraceMs: 10_000,
       deleteWaitMs: 5000,

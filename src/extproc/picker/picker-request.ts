@@ -1,4 +1,4 @@
-import { type GatewayRequest, requestKeyHeader } from '../../context/context-cache-manager.ts'
+import { filterHeaders, type GatewayRequest, requestKeyHeader } from '../../context/context-cache-manager.ts'
 import type { ExtProcEvent } from '../codec.ts'
 import { destinationKey } from '../replies.ts'
 
@@ -14,7 +14,11 @@ const internalHeaders: readonly string[] = [
   'x-session-expires-at',
   'x-context-pool',
   requestKeyHeader,
+  ...filterHeaders,
 ]
+
+/** Headers whose values come from the gateway itself, or from a filter that an endpoint picker does without. */
+const ownHeaders: ReadonlySet<string> = new Set([requestKeyHeader, ...filterHeaders])
 
 /** Internal headers that the request has. */
 export const headersToRemove = ({ headers }: Pick<RequestHeaders, 'headers'>): readonly string[] =>
@@ -24,8 +28,7 @@ export const headersToRemove = ({ headers }: Pick<RequestHeaders, 'headers'>): r
 export const toPickRequest = ({ headers, endOfStream, metadata }: RequestHeaders): GatewayRequest => ({
   method: headers(':method')[0] ?? '',
   path: headers(':path')[0] ?? '',
-  // The id of a turn comes from the gateway itself.
-  header: (name) => (name === requestKeyHeader ? [] : headers(name)),
+  header: (name) => (ownHeaders.has(name) ? [] : headers(name)),
   endOfStream,
   bodyReadable: true,
   pick: { subset: metadata?.('envoy.lb.subset_hint', `${destinationKey}-subset`) },

@@ -211,6 +211,7 @@ export class MemorySessions {
       const wanted = { ...turn, key, ttlSeconds, by: 'prompt', branches: noBranches } as const
       return this.#createNamed(wanted, nowMs)
     }
+    if (branch.tenant !== session.tenant) return unknown
     branch.ttlSeconds = ttlSeconds
     this.#take(branch, leaseOf(turn, nowMs), nowMs)
     return { kind: 'active', record: toRecord(branch), nowMs }
@@ -234,25 +235,25 @@ export class MemorySessions {
 
   /** Makes room for another prompt: in the branch that was used longest ago and that no turn holds. */
   #freeBranch(session: MemorySession, nowMs: number): number | undefined {
-    const all = Array.from({ length: maxBranches }, (_, number) => ({
-      number,
-      usedMs: session.branches[number]?.usedMs ?? Number.NEGATIVE_INFINITY,
-      live: this.#table.findLive(branchKeyOf(session.key, number), nowMs),
-    }))
-    const free = all.filter(
-      ({ usedMs, live }) => usedMs === Number.NEGATIVE_INFINITY || heldUntilMs(live?.leases ?? []) <= nowMs,
-    )
-    const [oldest] = free.toSorted((a, b) => (a.usedMs === b.usedMs ? a.number - b.number : a.usedMs - b.usedMs))
-    if (oldest?.live !== undefined) {
-      this.#table.dropKv(oldest.live, '', nowMs)
-      oldest.live.kvStatus = undefined
+    const all = Array.from({ length: maxBranches }, (_, number) => number)
+    const usedMs = (number: number): number | undefined => session.branches[number]?.usedMs
+    const find = (number: number) => this.#table.findLive(branchKeyOf(session.key, number), nowMs)
+    const isFree = (number: number): boolean => heldUntilMs(find(number)?.leases ?? []) <= nowMs
+    const unused = all.find((number) => usedMs(number) === undefined)
+    const free = unused ?? all.filter(isFree).toSorted((a, b) => (usedMs(a) ?? 0) - (usedMs(b) ?? 0))[0]
+    const live = free === undefined ? undefined : find(free)
+    if (live !== undefined) {
+      this.#table.dropKv(live, '', nowMs)
+      live.kvStatus = undefined
     }
-    return oldest?.number
+    return free
   }
 
   /** Whether nothing is left of a deleted session: no turn, no KV. */
   #isRemoved(key: SessionKey, nowMs: number): boolean {
     return Array.from({ length: maxBranches }, (_, number) => branchKeyOf(key, number)).every((each) => {
+      // Ends one whose first turn was lost.
+      this.#table.findLive(each, nowMs)
       const tombstone = this.#table.findTombstone(each, nowMs)
       const isHeld = tombstone?.kind === 'deleted' && heldUntilMs(tombstone.leases) > nowMs
       return !isHeld && !this.#removals.namesSession(each)

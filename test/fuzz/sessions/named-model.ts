@@ -35,6 +35,7 @@ const beginBranch = (model: SessionModel, session: ModelSession, turn: BeginName
   if (number > 0) session.expiresAtMs = Math.max(session.expiresAtMs, model.nowMs + ttlSeconds * 1000)
   const branch = model.live(key)
   if (branch !== undefined) {
+    if (branch.tenant !== session.tenant) return { kind: 'unknown', key }
     branch.ttlSeconds = ttlSeconds
     model.takeLease(branch, turn.turnId, turn.leaseMs)
     return { kind: 'active', key }

@@ -8,6 +8,8 @@ import { type ModelOptions, type ModelSession, SessionModel } from './session-mo
 import { type OperationName, type StoreOperation, unitMs, unitSeconds } from './store-operation.ts'
 
 const tenants = [tenantKey('alice'), tenantKey('mallory')] as const
+/** The session that a name chooses. */
+const named = sessionKey('named')
 const usage = { prompt: 100, output: 10, cached: 50 }
 
 interface Turn {
@@ -68,11 +70,11 @@ export class StoreExercise {
     },
 
     beginNamed: async (operation) => {
-      const { sealedId, model, ttlSeconds, leaseMs, ...turn } = this.#newSession(operation)
+      const { sealedId, model, ttlSeconds, leaseMs, ...turn } = { ...this.#newSession(operation), key: named }
       const marks = [`mark-${operation.count}`, `mark-${operation.back}`].slice(0, 1 + operation.digest)
-      const named = { ...turn, sealedId, model, ttlSeconds, leaseMs, marks, maxNamedSessions: 1000 }
-      const outcome = await this.#under.store.beginNamed(named)
-      const { kind, key } = beginNamed(this.#model, named)
+      const wanted = { ...turn, sealedId, model, ttlSeconds, leaseMs, marks, maxNamedSessions: 1000 }
+      const outcome = await this.#under.store.beginNamed(wanted)
+      const { kind, key } = beginNamed(this.#model, wanted)
       expect(outcome.kind).toBe(kind)
       if (kind !== 'deleted' && kind !== 'unknown') this.#open.push({ ...turn, key })
       if (outcome.kind === 'created' || outcome.kind === 'active') await this.#compare(outcome.record, key)
@@ -275,7 +277,7 @@ export class StoreExercise {
 
   #turn(operation: StoreOperation): Turn {
     return {
-      key: sessionKey(`session-${operation.session}`),
+      key: operation.session === 2 ? named : sessionKey(`session-${operation.session}`),
       tenant: tenants[operation.tenant] ?? tenants[0],
       turnId: `turn-${operation.turn}`,
     }
@@ -283,7 +285,8 @@ export class StoreExercise {
 
   #newSession(operation: StoreOperation): NewSession {
     return {
-      ...this.#turn(operation),
+      // Nobody creates a session of a name in another way.
+      ...this.#turn({ ...operation, session: operation.session % 2 }),
       sealedId: `sealed${operation.text}`,
       model: `model${operation.text}`,
       ttlSeconds: operation.time * unitSeconds,

@@ -60,7 +60,7 @@ const names = Object.entries(weights).flatMap(([name, weight]) =>
 
 export const storeOperation: fc.Arbitrary<StoreOperation> = fc.record({
   name: fc.constantFrom(...names),
-  session: fc.nat({ max: 1 }),
+  session: fc.nat({ max: 2 }),
   // Mostly the same tenant, or hardly any turn would find its session.
   tenant: fc.constantFrom(0, 0, 0, 0, 1),
   turn: fc.nat({ max: 3 }),

@@ -7,6 +7,7 @@ import type { Stack } from './stack.ts'
 const contextView = z.strictObject({
   id: z.string().regex(/^ctx_[A-Za-z0-9_-]{32}$/),
   object: z.literal('context'),
+  named_by: z.string().nullable(),
   digest: z.string().length(8),
   model: z.string(),
   created_at: z.int(),

@@ -33,6 +33,8 @@ export interface StackOptions {
   readonly envoyConfig?: (text: string) => string
   /** How long Envoy waits for a gateway: as the repository has it, or (default) a minute, also for a busy machine. */
   readonly envoyWaits?: 'as-configured'
+  /** Members of request bodies that may name a conversation. Default: none. */
+  readonly bodyNames?: readonly string[]
 }
 
 /** Real Envoy with the repository's own envoy.yaml, real gateways, real engines, and Redis where asked for. */
@@ -153,6 +155,7 @@ export const startStack = async (options: StackOptions = {}): Promise<Stack> => 
         pods: pods.map((pod) => pod.address),
         gateways: gateways.map((gateway) => gateway.extproc),
         connector: options.env?.['CONNECTOR'],
+        bodyNames: options.bodyNames,
       },
       change: (text) => {
         const patient = options.envoyWaits === undefined ? text.replaceAll(/timeout: [12]s/g, 'timeout: 60s') : text

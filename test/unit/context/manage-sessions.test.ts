@@ -26,6 +26,7 @@ describe('GET /v1/context/{id}', () => {
     expect(shown).toEqual({
       id,
       object: 'context',
+      named_by: null,
       digest: sessionKeyOf(id).slice(0, 8),
       model: 'm',
       created_at: 1_754_006_400,

@@ -66,7 +66,8 @@ const cipher = createSessionIdCipher('a secret of the gateway')
 
 describe('session id cipher', () => {
   test('decrypts what it encrypted', () => {
-    expect(cipher.decrypt(cipher.encrypt(id, tenant), tenant)).toBe(id)
+    expect(cipher.decrypt(cipher.encrypt(id, tenant), tenant)).toEqual({ id, namedBy: undefined })
+    expect(cipher.decrypt(cipher.encrypt(id, tenant, 'thread-id'), tenant)).toEqual({ id, namedBy: 'thread-id' })
   })
 
   test('decrypts nothing for another tenant', () => {

@@ -75,6 +75,9 @@ if is_live(session) then
   save(session)
   local branch_key = branch_key_of(key, branch)
   local other = load(branch_key)
+  if is_live(other) and other[TENANT] ~= name_of(tenant) then
+    return reply('unknown')
+  end
   if is_live(other) then
     other[TTL] = session[TTL]
     return begin(other)

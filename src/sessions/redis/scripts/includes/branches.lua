@@ -33,19 +33,29 @@ local function read_branches(key, marks)
   return used, found
 end
 
--- Makes room for another prompt: in the branch that was used longest ago and that no turn holds. Nil: there is none.
-local function free_branch(key, used)
-  local free = nil
+local function unused_branch(used)
   for branch = 0, max_branches - 1 do
     if not used[branch] then
-      free = branch
-      break
-    end
-    local session = load(branch_key_of(key, branch))
-    if (not free or used[branch] < used[free]) and (not session or held_until(session) <= now) then
-      free = branch
+      return branch
     end
   end
+end
+
+-- The branch that was used longest ago and that no turn holds.
+local function oldest_branch(key, used)
+  local oldest = nil
+  for branch = 0, max_branches - 1 do
+    local session = load(branch_key_of(key, branch))
+    if (not oldest or used[branch] < used[oldest]) and (not session or held_until(session) <= now) then
+      oldest = branch
+    end
+  end
+  return oldest
+end
+
+-- Makes room for another prompt. Nil: there is none.
+local function free_branch(key, used)
+  local free = unused_branch(used) or oldest_branch(key, used)
   local session = nil
   if free then
     session = load(branch_key_of(key, free))

@@ -1,0 +1,61 @@
+import type { Slices } from '../async/slices.ts'
+import type { JsonLimits } from '../json/scan-json-object.ts'
+import type { Decision, GatewayRequest, HeadersDecision, RequestScope } from './context-cache-manager.ts'
+import { bodyNamePrefix, type ConversationName, conversationNameOf } from './conversation-name.ts'
+import { promptFromHeaders, readNamedBody } from './named-prompt.ts'
+import type { CacheHit } from './response-cache-handler.ts'
+import type { TurnTicket } from './turn-ticket.ts'
+import type { NamedTurn } from './use-named-session.ts'
+
+/** Decides as if the request had no session. `otherName` only keeps requests together. */
+export type DecideUnnamed = (otherName: string | undefined, scope: RequestScope) => Promise<HeadersDecision<TurnTicket>>
+
+/**
+ * Finds the name that a client gave its conversation, and what else its session needs: in headers, where Envoy's Lua
+ * filter has read the body, else in the body itself, where Envoy sends it.
+ */
+export const createNamedRequests = (
+  parts: {
+    readonly slices: Slices
+    readonly use: (turn: NamedTurn) => Promise<Decision<TurnTicket> | undefined>
+  },
+  settings: JsonLimits & { readonly names: readonly string[] },
+) => {
+  const { names } = settings
+  const mayStandInBody = names.some((kind) => kind.startsWith(bodyNamePrefix))
+
+  const useOrElse = async (turn: NamedTurn, unnamed: DecideUnnamed): Promise<HeadersDecision<TurnTicket>> =>
+    (await parts.use(turn)) ?? unnamed(turn.name.name, turn.scope)
+
+  const readBody = (
+    request: GatewayRequest,
+    cached: CacheHit | undefined,
+    unnamed: DecideUnnamed,
+  ): HeadersDecision<TurnTicket> => ({
+    kind: 'need-body',
+    decide: async (body, scope) => {
+      const read = await parts.slices.run(readNamedBody(body, names, settings), scope.signal)
+      const name = conversationNameOf(request, names, read?.members)
+      const decided =
+        name === undefined || read === undefined
+          ? await unnamed(name?.name, scope)
+          : await useOrElse({ request, name, prompt: read.prompt, cached, scope }, unnamed)
+      return decided.kind === 'need-body' ? decided.decide(body, scope) : decided
+    },
+  })
+
+  return async (
+    request: GatewayRequest,
+    { cached, scope }: { readonly cached: CacheHit | undefined; readonly scope: RequestScope },
+    unnamed: DecideUnnamed,
+  ): Promise<HeadersDecision<TurnTicket>> => {
+    const name: ConversationName | undefined = names.length === 0 ? undefined : conversationNameOf(request, names)
+    const prompt = promptFromHeaders(request)
+    const isPicker = request.pick !== undefined
+    if (name !== undefined && prompt !== undefined && !isPicker)
+      return useOrElse({ request, name, prompt, cached, scope }, unnamed)
+    const canRead = request.bodyReadable && !request.endOfStream
+    const mayHaveName = name !== undefined || (mayStandInBody && isPicker)
+    return canRead && mayHaveName ? readBody(request, cached, unnamed) : unnamed(name?.name, scope)
+  }
+}

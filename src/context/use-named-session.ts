@@ -1,0 +1,130 @@
+import { createHmac } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import { deriveKey } from '../crypto/seal.ts'
+import { GatewayError } from '../openai/gateway-error.ts'
+import type { TenantKey } from '../sessions/session-record.ts'
+import type { Decision, GatewayRequest, RequestScope } from './context-cache-manager.ts'
+import { reportFault } from './context-events.ts'
+import { createContinueSession } from './continue-session.ts'
+import type { ConversationName } from './conversation-name.ts'
+import type { ActiveTurns } from './end-turn.ts'
+import type { NamedPrompt } from './named-prompt.ts'
+import { checkSpliceable, parseTtlHeader, type TtlBounds, turnIdFor } from './request-headers.ts'
+import type { CacheHit } from './response-cache-handler.ts'
+import { type SessionIdCipher, sessionKeyOf } from './session-id.ts'
+import type { TurnParts } from './session-turn.ts'
+import type { Tenants } from './tenant.ts'
+import { abandonTurn } from './turn.ts'
+import type { TurnTicket } from './turn-ticket.ts'
+
+/** Of sessions that clients' own names choose. */
+export interface ImplicitSettings {
+  /** Headers, and members of the body behind `body.`, that may hold a name, in the order in which they count. */
+  readonly names: readonly string[]
+  /** Time to live. It restarts with every completed turn. */
+  readonly ttlSeconds: number
+  /** Most sessions of a tenant; beyond, the least recently used one ends. */
+  readonly maxPerTenant: number
+}
+
+export interface UseNamedSettings extends TtlBounds {
+  readonly leaseMs: number
+  /** Key of the HMACs that are the sessions' ids. */
+  readonly secret: string
+  readonly implicit: ImplicitSettings
+}
+
+/** A turn of a named conversation. */
+export interface NamedTurn {
+  readonly request: GatewayRequest
+  readonly name: ConversationName
+  readonly prompt: NamedPrompt
+  readonly cached: CacheHit | undefined
+  readonly scope: RequestScope
+}
+
+/** Ids whose encrypted form is kept: each turn of a session needs it, and to encrypt takes longer than the rest. */
+const maxKeptIds = 10_000
+
+/**
+ * Handles a turn of the session that a client's own name for its conversation chooses; the first turn creates it.
+ * Undefined: the request is to be answered as if it had no name, which whatever is odd about it leads to. It only rejects
+ * with `rate_limit_exceeded`, and where the request was cancelled.
+ */
+export const createUseNamedSession = (
+  parts: TurnParts & {
+    readonly tenants: Tenants
+    readonly sessionIds: SessionIdCipher
+    readonly turns: Pick<ActiveTurns, 'completeCached'>
+  },
+  settings: UseNamedSettings,
+): ((turn: NamedTurn) => Promise<Decision<TurnTicket> | undefined>) => {
+  const continueSession = createContinueSession(parts)
+  const { leaseMs, implicit } = settings
+  const idOf = createNamedIds(settings.secret)
+  const sealedIds = new LRUCache<string, string>({ max: maxKeptIds })
+
+  const sealedIdOf = (id: string, tenant: TenantKey, namedBy: string): string => {
+    const known = sealedIds.get(id)
+    if (known !== undefined) return known
+    const sealed = parts.sessionIds.encrypt(id, tenant, namedBy)
+    sealedIds.set(id, sealed)
+    return sealed
+  }
+
+  /** What the client asks for, where it is longer than the default and within the bounds. */
+  const askedTtl = (request: GatewayRequest, { ttlSeconds = 0 }: NamedPrompt): number | undefined => {
+    const longer = ttlSeconds > implicit.ttlSeconds ? Math.min(ttlSeconds, settings.maxTtlSeconds) : undefined
+    return orNone(() => parseTtlHeader(request, settings)) ?? longer
+  }
+
+  return async ({ request, name, prompt, cached, scope }) => {
+    const tenant = orNone(() => parts.tenants.tenantOf(request))
+    if (tenant === undefined || orNone(() => checkSpliceable(request) ?? true) === undefined) return undefined
+    const { kind: namedBy } = name
+    const { model, marks } = prompt
+    const id = idOf({ tenant, model, name })
+    const turnId = turnIdFor(request)
+    const sealedId = sealedIdOf(id, tenant, namedBy)
+    const asked = askedTtl(request, prompt)
+    const wanted = { key: sessionKeyOf(id), tenant, turnId, leaseMs, sealedId, model, marks }
+    const limits = { ttlSeconds: asked ?? implicit.ttlSeconds, maxNamedSessions: implicit.maxPerTenant }
+    const begin = parts.store.beginNamed({ ...wanted, ...limits })
+    const begun = await begin.catch((error: unknown) => {
+      reportFault(parts.events, 'begin', error)
+      return { kind: 'store_unavailable' as const }
+    })
+    parts.events.lookedUp(begun.kind, namedBy)
+    if (begun.kind === 'store_unavailable' || begun.kind === 'unknown' || begun.kind === 'deleted') return undefined
+    const key = begun.kind === 'expired' ? wanted.key : begun.record.key
+    const expiry = { kind: 'slide' } as const
+    const turn = { request, id, key, tenant, turnId, ttlSeconds: asked, expiry, namedBy, cached, scope }
+    try {
+      return await continueSession(turn, begun)
+    } catch (error) {
+      await abandonTurn(parts, turn)
+      if (error instanceof GatewayError && error.code !== 'rate_limit_exceeded') return undefined
+      throw error
+    }
+  }
+}
+
+const orNone = <T>(read: () => T): T | undefined => {
+  try {
+    return read()
+  } catch (error) {
+    if (error instanceof GatewayError) return undefined
+    throw error
+  }
+}
+
+const idCharacters = 32
+
+/** The id of a session: an HMAC, so that no table keeps names. Another model under one name is another session. */
+const createNamedIds = (secret: string) => {
+  const key = deriveKey(secret, 'context-cache session name')
+  return ({ tenant, model, name }: { tenant: TenantKey; model: string; name: ConversationName }): string => {
+    const text = JSON.stringify([tenant, model, name.kind, name.name])
+    return `ctx_${createHmac('sha256', key).update(text).digest('base64url').slice(0, idCharacters)}`
+  }
+}
