@@ -81,10 +81,10 @@ end
 
 -- Response -----------------------------------------------------------------------------------------------------------
 
-local stream_ends = { "\ndata: [DONE]", "\ndata:[DONE]", "\nevent: response.completed", "\nevent: response.incomplete" }
+local stream_ends = { "\ndata: [DONE]", "\ndata:[DONE]", "\nevent: response.completed", "\nevent: response.incomplete", "\nevent: message_stop" }
 local stream_errors = { '\ndata: {"error"', '\ndata:{"error"', "\nevent: error", "\nevent: response.failed", "\nerror:" }
 
--- Token counts: OpenAI's `usage` and llama-server's `timings`. Inside a JSON string their quotes would be escaped.
+-- Token counts: `usage`, and llama-server's `timings`. Inside a JSON string their quotes would be escaped.
 local counts = {
   { key = "usage", name = '"usage"', count = '_tokens"%s*:%s*%d' },
   { key = "timings", name = '"timings"', count = '"prompt_n"%s*:%s*%d' },
@@ -100,18 +100,32 @@ local function has_any(text, marks)
   return false
 end
 
--- Notes the last object of each kind in the text. One look per kind, bounded by `longest_counts`.
-local function note_counts(handle, text)
+local function object_behind(text, stop)
+  return stop and match(sub(text, stop + 1, stop + longest_counts), "^%s*:%s*(%b{})")
+end
+
+-- Notes the last object of each kind in the text. Two looks per kind, bounded by `longest_counts`.
+-- Anthropic's streams tell the prompt's tokens at their start, and perhaps not again: that `usage` is returned, and is
+-- noted in front of a later one.
+local function note_counts(handle, text, is_stream, start)
   for _, kind in ipairs(counts) do
-    local last
+    local first, last
     local _, stop = find(text, kind.name, 1, true)
     while stop ~= nil do
-      last = stop
+      first, last = first or stop, stop
       _, stop = find(text, kind.name, stop, true)
     end
-    local object = last and match(sub(text, last + 1, last + longest_counts), "^%s*:%s*(%b{})")
-    if object and find(object, kind.count) then note(handle, kind.key, object) end
+    local object = object_behind(text, last)
+    if is_stream and kind.key == "usage" and not start then
+      local earliest = object_behind(text, first)
+      start = earliest and find(earliest, '"input_tokens"%s*:%s*%d') and earliest
+    end
+    if object and find(object, kind.count) then
+      local is_later = kind.key == "usage" and start and start ~= object
+      note(handle, kind.key, is_later and "[" .. start .. "," .. object .. "]" or object)
+    end
   end
+  return start
 end
 
 -- Reads the answer as it passes. What may be cut by the end of a chunk is looked at again with the next one: of a
@@ -119,7 +133,7 @@ end
 local function read_answer(handle, is_stream)
   -- A stream without its last event, or with an error in it, is not a completed turn.
   local state = is_stream and "cut" or nil
-  local rest = "\n"
+  local rest, start = "\n", nil
   if is_stream then note(handle, "stream", state) end
   for chunk in handle:bodyChunks() do
     local text = rest .. chunk:getBytes(0, chunk:length())
@@ -128,7 +142,7 @@ local function read_answer(handle, is_stream)
       if now ~= state then note(handle, "stream", now) end
       state = now
     end
-    note_counts(handle, text)
+    start = note_counts(handle, text, is_stream, start)
     rest = sub(is_stream and match(text, "\n[^\n]*$") or text, -longest_counts)
   end
 end

@@ -27,8 +27,8 @@ const unread = (isWhole: boolean): AnswerReader => ({ chunk: () => {}, result: (
 /** A longer line is no event of an engine. */
 const maxEventBytes = 16 * 1024 * 1024
 
-/** Events that end a stream of the responses API. The other APIs end one by the data `[DONE]`. */
-export const lastEvents: ReadonlySet<unknown> = new Set(['response.completed', 'response.incomplete'])
+/** Events that end a stream of OpenAI's responses and of Anthropic's messages. Other APIs end one by the data `[DONE]`. */
+export const lastEvents: ReadonlySet<unknown> = new Set(['response.completed', 'response.incomplete', 'message_stop'])
 /** Events of a stream that failed. */
 export const errorEvents: ReadonlySet<unknown> = new Set(['error', 'response.failed'])
 
@@ -36,12 +36,15 @@ const createStreamReader = (): AnswerReader => {
   const decoder = new TextDecoder()
   let state: 'open' | 'done' | 'failed' = 'open'
   let usage: TokenUsage | undefined
+  /** Anthropic's streams tell the tokens of the prompt at their start, and perhaps not again. */
+  let usageAtStart: unknown
   const parser = createParser({
     maxBufferSize: maxEventBytes,
     onEvent: ({ event, data }) => {
       if (errorEvents.has(event) || /^\{\s*"error"/.test(data)) state = 'failed'
       else if (state === 'open' && (data === '[DONE]' || lastEvents.has(event))) state = 'done'
-      usage = countsIn(data) ?? usage
+      if (event === 'message_start') usageAtStart = objectBehind(data, '"usage"')
+      usage = countsIn(data, usageAtStart) ?? usage
     },
     // Some engines end a failed stream with a field that is none.
     onError: ({ type, field }) => {
@@ -72,9 +75,11 @@ const createJsonReader = (): AnswerReader => {
   }
 }
 
-/** The last `usage` (OpenAI) with counts in the text, else the last `timings` (llama-server). */
-const countsIn = (text: string): TokenUsage | undefined =>
-  readUsage(objectBehind(text, '"usage"')) ?? readTimings(objectBehind(text, '"timings"'))
+/** The last `usage` with counts in the text, behind an earlier one, else the last `timings` (llama-server). */
+const countsIn = (text: string, earlier?: unknown): TokenUsage | undefined => {
+  const usage = objectBehind(text, '"usage"')
+  return (usage === undefined ? undefined : readUsage([earlier, usage])) ?? readTimings(objectBehind(text, '"timings"'))
+}
 
 const objectBehind = (text: string, key: string): unknown => {
   const at = text.lastIndexOf(key)

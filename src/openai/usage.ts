@@ -8,13 +8,21 @@ export interface TokenUsage {
 
 type Members = Readonly<Record<string, unknown>>
 
-/** Reads the `usage` of a response in either of OpenAI's spellings. Undefined: it has no counts; a fraction is none. */
+/**
+ * Reads the `usage` of a response, in either of OpenAI's spellings or in Anthropic's. A list: those of the start and of
+ * the end of a stream, where later counts replace earlier ones. Undefined: it has no counts; a fraction is none.
+ */
 export const readUsage = (value: unknown): TokenUsage | undefined => {
-  const usage = membersOf(value)
-  const promptTokens = count(usage['input_tokens'] ?? usage['prompt_tokens'])
+  const usage = Array.isArray(value) ? laterCounts(value) : membersOf(value)
+  const inputTokens = usage['input_tokens'] ?? usage['prompt_tokens']
+  // Anthropic's `input_tokens` excludes both.
+  const readTokens = count(usage['cache_read_input_tokens'])
+  const writtenTokens = count(usage['cache_creation_input_tokens'])
+  const besideInput = usage['input_tokens'] === undefined ? 0 : (readTokens ?? 0) + (writtenTokens ?? 0)
+  const promptTokens = count(typeof inputTokens === 'number' ? inputTokens + besideInput : undefined)
   const outputTokens = count(usage['output_tokens'] ?? usage['completion_tokens'])
   const details = membersOf(usage['input_tokens_details'] ?? usage['prompt_tokens_details'])
-  const cachedTokens = count(details['cached_tokens'] ?? usage['cached_tokens'])
+  const cachedTokens = count(details['cached_tokens'] ?? usage['cached_tokens']) ?? readTokens
   if (promptTokens === undefined && outputTokens === undefined && cachedTokens === undefined) return undefined
   return { promptTokens: promptTokens ?? 0, outputTokens: outputTokens ?? 0, ...cachedIfKnown(cachedTokens) }
 }
@@ -35,6 +43,9 @@ const cachedIfKnown = (cachedTokens: number | undefined) => (cachedTokens === un
 const none: Members = {}
 
 const membersOf = (value: unknown): Members => (typeof value === 'object' && value !== null ? (value as Members) : none)
+
+const laterCounts = (list: readonly unknown[]): Members =>
+  Object.fromEntries(list.flatMap((one) => Object.entries(membersOf(one)).filter(([, value]) => value !== null)))
 
 const count = (value: unknown): number | undefined =>
   typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined

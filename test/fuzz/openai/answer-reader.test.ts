@@ -23,6 +23,22 @@ const rows: readonly (readonly [string, { readonly type: string; readonly text: 
     { type: stream, text: `event: response.completed\ndata: {"response":{${usage}}}\n\n` },
     { usage: counts },
   ],
+  [
+    'a stream of the messages API',
+    {
+      type: stream,
+      text:
+        'event: message_start\ndata: {"message":{"usage":{"input_tokens":2,"cache_read_input_tokens":8,"output_tokens":1}}}\n\n' +
+        'event: message_delta\ndata: {"usage":{"output_tokens":2}}\n\nevent: message_stop\ndata: {}\n\n',
+    },
+    { usage: counts },
+  ],
+  [
+    'a stream of the messages API without its end',
+    { type: stream, text: 'event: message_delta\ndata: {"usage":{"input_tokens":10,"output_tokens":2}}\n\n' },
+    { isWhole: false, usage: { promptTokens: 10, outputTokens: 2 } },
+  ],
+  ['a failed message', { type: stream, text: 'event: error\ndata: {"type":"error"}\n\n' }, { isWhole: false }],
   ['a cut stream', { type: stream, text: `data: {${usage}}\n\ndata: [DO` }, { isWhole: false, usage: counts }],
   ['a stream with an error', { type: stream, text: 'data: {"error":{}}\n\ndata: [DONE]\n\n' }, { isWhole: false }],
   ['a failed response', { type: stream, text: 'event: response.failed\ndata: {}\n\n' }, { isWhole: false }],

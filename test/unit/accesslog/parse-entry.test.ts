@@ -183,6 +183,26 @@ describe('usage', () => {
       { usage: '{"input_tokens":10,"output_tokens":5,"input_tokens_details":{"cached_tokens":7}}' },
       counted,
     ],
+    [
+      'of Anthropic, whose input excludes the cached tokens',
+      {
+        usage: '{"input_tokens":2,"cache_read_input_tokens":7,"cache_creation_input_tokens":1,"output_tokens":5}',
+      },
+      counted,
+    ],
+    [
+      'of the start and of the end of its streams',
+      {
+        usage:
+          '[{"input_tokens":3,"cache_read_input_tokens":7,"output_tokens":1},{"output_tokens":5,"input_tokens":null}]',
+      },
+      counted,
+    ],
+    [
+      'of Anthropic without a cache',
+      { usage: '{"input_tokens":10,"output_tokens":5}' },
+      { promptTokens: 10, outputTokens: 5 },
+    ],
     ['without details', { usage: '{"prompt_tokens":10,"completion_tokens":5,"cached_tokens":7}' }, counted],
     ['some', { usage: '{"prompt_tokens":10}' }, { promptTokens: 10, outputTokens: 0 }],
     ['text', { usage: '{"prompt_tokens":"10"}' }, undefined],
