@@ -13,10 +13,14 @@ local function decision(handle) return handle:streamInfo():dynamicMetadata():get
 
 -- Request ------------------------------------------------------------------------------------------------------------
 
+-- In the form of OpenAI, or of Anthropic, whose API has a type of its own for a large body.
 local function refuse(handle, status, code, param, message)
+  local is_anthropic = find(handle:headers():get(":path"), "^/v1/messages")
+  local kind = is_anthropic and status == "413" and code or "invalid_request_error"
   handle:respond(
     { [":status"] = status, ["content-type"] = "application/json", ["x-should-retry"] = "false" },
-    '{"error":{"message":"' .. message .. '","type":"invalid_request_error","param":' .. param .. ',"code":"' .. code .. '"}}'
+    (is_anthropic and '{"type":"error",' or "{") .. '"error":{"message":"' .. message .. '","type":"' .. kind
+      .. '","param":' .. param .. ',"code":"' .. code .. '"}}'
   )
 end
 

@@ -69,6 +69,8 @@ export type Reply =
       readonly phase: 'request_headers' | 'request_body' | 'request_trailers'
       readonly decision: Decision
       readonly isLast?: boolean
+      /** Of the request: an error takes the form of its API. Default: OpenAI's. */
+      readonly path?: string | undefined
     }
   /** The next piece of a body. Only with FULL_DUPLEX_STREAMED, where pieces go out as they come in, or otherwise. */
   | {
@@ -211,7 +213,7 @@ const toMessage = (reply: Reply): object => {
     }
     case 'decision':
       return {
-        ...decisionMessage(reply.phase, reply.decision),
+        ...decisionMessage(reply.phase, reply.decision, reply.path),
         ...(reply.isLast === true ? { mode_override: nothingElse } : {}),
       }
     case 'body': {

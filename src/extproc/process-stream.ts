@@ -84,6 +84,7 @@ export class ProcessStream implements StreamHandler<ExtProcEvent>, RequestScope 
   /** Messages without a reply, in order: when each arrived. */
   readonly #unanswered: { readonly phase: Phase; readonly sinceMs: number }[] = []
   #state: ExchangeState = initialExchange
+  #path: string | undefined
   readonly #abort = new AbortController()
   #isDraining = false
   /** What counts of this stream in `bodyMemory`. */
@@ -96,6 +97,7 @@ export class ProcessStream implements StreamHandler<ExtProcEvent>, RequestScope 
   }
 
   message(event: ExtProcEvent): void {
+    if (event.kind === 'request_headers') this.#path = event.headers(':path')[0]
     if (event.kind !== 'unknown') this.#unanswered.push({ phase: event.kind, sinceMs: this.#options.now() })
     this.#take(event)
   }
@@ -150,7 +152,7 @@ export class ProcessStream implements StreamHandler<ExtProcEvent>, RequestScope 
         this.#abort.abort()
         return
       case 'reply':
-        this.#stream.send(effect.reply)
+        this.#stream.send(effect.reply.kind === 'decision' ? { ...effect.reply, path: this.#path } : effect.reply)
         this.#replied(effect.reply)
         return
       case 'observe_head':

@@ -17,10 +17,10 @@ const framingHeaders: ReadonlySet<string> = new Set(['content-length', 'transfer
 const bodiless: ReadonlySet<number> = new Set([204, 304])
 
 /**
- * A decision as a ProcessingResponse to the message of this phase.
+ * A decision as a ProcessingResponse to the message of this phase. `path` is the request's: errors take its API's form.
  * @throws when the body of a response cannot be written as JSON
  */
-export const decisionMessage = (phase: string, decision: Decision): object => {
+export const decisionMessage = (phase: string, decision: Decision, path?: string): object => {
   switch (decision.kind) {
     case 'passthrough':
     case 'forward':
@@ -32,7 +32,7 @@ export const decisionMessage = (phase: string, decision: Decision): object => {
       return respond(200, { 'content-type': contentType, ...withoutFraming(headers) }, body, 'replay')
     }
     case 'reject':
-      return respondJson(toErrorResponse(decision.error), decision.error.code)
+      return respondJson(toErrorResponse(decision.error, path), decision.error.code)
     case 'cancelled':
       // Envoy has closed the stream, so this response is never sent.
       return decisionMessage(phase, { kind: 'reject', error: new GatewayError('internal_error') })

@@ -1,5 +1,14 @@
-/** OpenAI's error types: with the status, they decide which exception an SDK throws. */
-type ErrorType = 'invalid_request_error' | 'authentication_error' | 'rate_limit_error' | 'api_error'
+/** Whose form an error takes, by the API of its path. */
+export type ErrorForm = 'openai' | 'anthropic'
+
+/** Error types of OpenAI and Anthropic: with the status, they decide which exception an SDK throws. */
+type ErrorType =
+  | 'invalid_request_error'
+  | 'authentication_error'
+  | 'not_found_error'
+  | 'request_too_large'
+  | 'rate_limit_error'
+  | 'api_error'
 
 /** Status and default message of every error of the gateway. docs/errors.md explains each; a test compares the two. */
 export const errorCodes = {
@@ -63,8 +72,10 @@ export const errorCodes = {
 /** Stable, machine-readable name of an error: `code` in the response body. */
 export type ErrorCode = keyof typeof errorCodes
 
-/** `type` in the response body. */
-export const errorTypeOf = (status: number): ErrorType => {
+/** `type` in the response body. Anthropic's API has two more, of statuses that both call a wrong request otherwise. */
+export const errorTypeOf = (status: number, form: ErrorForm = 'openai'): ErrorType => {
+  if (form === 'anthropic' && status === 404) return 'not_found_error'
+  if (form === 'anthropic' && status === 413) return 'request_too_large'
   if (status === 401) return 'authentication_error'
   if (status === 429) return 'rate_limit_error'
   return status >= 500 ? 'api_error' : 'invalid_request_error'

@@ -1,4 +1,4 @@
-import { type ErrorCode, errorCodes, errorTypeOf } from './error-codes.ts'
+import { type ErrorCode, type ErrorForm, errorCodes, errorTypeOf } from './error-codes.ts'
 
 /** An error with a response for the client. `cause` is for the log and never leaves the gateway. */
 export class GatewayError extends Error {
@@ -34,16 +34,25 @@ export class GatewayError extends Error {
   }
 }
 
-/** A response in OpenAI's error shape: `{"error":{message,type,param,code}}`. SDKs obey `x-should-retry`. */
+const errorFormOf = (path: string): ErrorForm => (/^\/v1\/messages(?:[/?]|$)/.test(path) ? 'anthropic' : 'openai')
+
+/**
+ * A response in OpenAI's error shape, `{"error":{message,type,param,code}}`. Below `/v1/messages` it is Anthropic's,
+ * `{"type":"error","error":{type,message}}`, whose SDKs ignore the further members. SDKs obey `x-should-retry`.
+ */
 export const toErrorResponse = (
   error: GatewayError,
+  /** Of the request. Default: one of OpenAI's. */
+  path = '',
 ): { readonly status: number; readonly headers: Readonly<Record<string, string>>; readonly body: unknown } => {
   const { status, code, message, param = null } = error
   const retryHeaders =
     status === 429 || status >= 500 ? { 'x-should-retry': 'true', 'retry-after': '1' } : { 'x-should-retry': 'false' }
+  const form = errorFormOf(path)
+  const body = { error: { message, type: errorTypeOf(status, form), param, code } }
   return {
     status,
     headers: { ...retryHeaders, ...error.headers },
-    body: { error: { message, type: errorTypeOf(status), param, code } },
+    body: form === 'anthropic' ? { type: 'error', ...body } : body,
   }
 }

@@ -13,6 +13,8 @@ import { destinationKey } from '../replies.ts'
 export type Forwarded = Pick<ForwardDecision, 'responseHeaders' | 'ticket'> & {
   /** The chosen pod; undefined: Envoy chooses. */
   readonly pod: string | undefined
+  /** Of the request: an error takes the form of its API. */
+  readonly path: string | undefined
   readonly observer: ResponseObserver | undefined
 }
 
@@ -29,11 +31,11 @@ const ownHeaders = ['x-session-id', 'x-context-cache'] as const
 const gatewayTimeout = 504
 
 /** Envoy's text about a pod that it cannot reach is replaced by an error that SDKs understand. */
-const unreachable = (() => {
-  const { headers, body } = toErrorResponse(new GatewayError('no_ready_endpoints'))
+const unreachable = (path: string | undefined) => {
+  const { headers, body } = toErrorResponse(new GatewayError('no_ready_endpoints'), path)
   const setHeaders = { ':status': '503', 'content-type': 'application/json', ...headers }
   return { setHeaders, removeHeaders: [], body: Buffer.from(JSON.stringify(body)) }
-})()
+}
 
 /** The answer to one request as it passes. It ends the turn, once, however the answer ends. */
 export class PassingAnswer {
@@ -80,7 +82,7 @@ export class PassingAnswer {
       upstreamFailed: isEnvoys && status !== gatewayTimeout,
       isStream: isEventStream(contentType),
     }
-    if (isEnvoys && status !== gatewayTimeout) return unreachable
+    if (isEnvoys && status !== gatewayTimeout) return unreachable(this.#forwarded.path)
     const isGood = status >= 200 && status < 300
     if (isGood && this.#forwarded.ticket !== undefined)
       this.#reader = createAnswerReader(contentType, headers('content-encoding'))

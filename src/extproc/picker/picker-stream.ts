@@ -54,6 +54,7 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
   #isPassing = false
   #bodyEnd: 'open' | 'ended' | 'trailers' = 'open'
   #sinceMs = 0
+  #path: string | undefined
   /** Sent instead of the answer's body. */
   #ownBody: Buffer | undefined
 
@@ -129,10 +130,10 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
       return
     }
     this.#sinceMs = this.#options.now()
+    this.#path = request.headers(':path')[0]
     this.#state = { kind: 'deciding', request }
     if (request.endOfStream) this.#bodyEnd = 'ended'
-    const { service } = this.#options
-    void this.#decide(request, () => service.onHeaders(toPickRequest(request), this))
+    void this.#decide(request, () => this.#options.service.onHeaders(toPickRequest(request), this))
   }
 
   async #decide(request: RequestHeaders, decide: () => Promise<HeadersDecision>): Promise<void> {
@@ -295,7 +296,7 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
   #respond(decision: Decision): void {
     this.#over()
     this.#requestBody.drop()
-    this.#stream.send({ kind: 'decision', phase: 'request_headers', decision })
+    this.#stream.send({ kind: 'decision', phase: 'request_headers', decision, path: this.#path })
   }
 
   #answerBegins(event: Extract<ExtProcEvent, { kind: 'response_headers' }>): void {
@@ -326,9 +327,9 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
     this.#answerTo({ responseHeaders: {}, ticket, pod: undefined, observer: decision.observer }).end('broken')
   }
 
-  #answerTo(forwarded: Forwarded): PassingAnswer {
+  #answerTo(forwarded: Omit<Forwarded, 'path'>): PassingAnswer {
     const { service, hooks, now } = this.#options
-    return new PassingAnswer(forwarded, { service, now, fault: (error) => hooks.fault(error) })
+    return new PassingAnswer({ ...forwarded, path: this.#path }, { service, now, fault: (error) => hooks.fault(error) })
   }
 
   #violation(reason: string): void {

@@ -32,7 +32,7 @@ test('the service receives method, path, headers and whether a body follows', as
   const [request] = seen
   expect(request).toMatchObject({ method: 'POST', path: '/v1/context?x', endOfStream: true })
   expect(request?.header('x-a')).toEqual(['1', '2'])
-  expect(stream.sent).toEqual([passedOn])
+  expect(stream.sent).toEqual([{ ...passedOn, path: '/v1/context?x' }])
 })
 
 describe('a decision that fails is answered with an error, and reported as a fault', () => {

@@ -24,6 +24,7 @@ const mapperSchema = z.object({
   body_format_override: z.object({
     content_type: z.literal('application/json'),
     json_format: z.strictObject({
+      type: z.literal('error').optional(),
       error: z.strictObject({ message: z.string(), type: z.string(), param: z.null(), code: z.string() }),
     }),
   }),
@@ -41,12 +42,19 @@ const statusIn: Readonly<Record<string, string>> = {
   'response.code >= 500': '500 and above',
 }
 
-const localReplies = async () => {
+/** The replies of envoy.yaml in OpenAI's form, or in Anthropic's, below `/v1/messages`. */
+const localReplies = async (form: 'openai' | 'anthropic' = 'openai') => {
   const [config] = valuesOf(parse(await read('envoy.yaml'), { merge: true }), 'local_reply_config')
   return z
     .object({ mappers: z.array(mapperSchema) })
     .parse(config)
-    .mappers.map((mapper) => {
+    .mappers.filter((mapper) => {
+      const isAnthropic = mapper.body_format_override.json_format.type === 'error'
+      const { expression } = mapper.filter.extension_filter.typed_config
+      expect(expression.endsWith(" && request.url_path.startsWith('/v1/messages')")).toBe(isAnthropic)
+      return isAnthropic === (form === 'anthropic')
+    })
+    .map((mapper) => {
       const [condition = ''] = mapper.filter.extension_filter.typed_config.expression.split(' && ')
       return {
         status: statusIn[condition] ?? condition.replace('response.code == ', ''),
@@ -92,6 +100,20 @@ describe('docs/errors.md', () => {
 })
 
 describe('envoy.yaml', () => {
+  test('gives the same replies in Anthropic’s form, with its types, but those to requests whose path is unknown', async () => {
+    const typeOf: Readonly<Record<string, string>> = {
+      '403': 'permission_error',
+      '404': errorTypeOf(404, 'anthropic'),
+      '413': errorTypeOf(413, 'anthropic'),
+    }
+
+    expect(await localReplies('anthropic')).toEqual(
+      (await localReplies())
+        .filter(({ status }) => status !== '431')
+        .map((reply) => ({ ...reply, type: typeOf[reply.status] ?? reply.type })),
+    )
+  })
+
   test('never tells an SDK to repeat an error of the client', async () => {
     const replies = await localReplies()
 

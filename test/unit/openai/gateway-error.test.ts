@@ -22,6 +22,28 @@ describe('GatewayError', () => {
     for (const response of responses) expect(response).toMatchObject({ body: { error: { type } }, headers: retry })
   })
 
+  test.each<[ErrorCode, string]>([
+    ['invalid_json', 'invalid_request_error'],
+    ['invalid_api_key', 'authentication_error'],
+    ['session_not_found', 'not_found_error'],
+    ['session_expired', 'invalid_request_error'],
+    ['request_too_large', 'request_too_large'],
+    ['rate_limit_exceeded', 'rate_limit_error'],
+    ['no_ready_endpoints', 'api_error'],
+  ])('%s has Anthropic’s form and type %s below /v1/messages', (code, type) => {
+    const error = new GatewayError(code, { param: 'p' })
+    const { status, headers } = toErrorResponse(error)
+
+    for (const path of ['/v1/messages', '/v1/messages?beta=true', '/v1/messages/count_tokens'])
+      expect(toErrorResponse(error, path)).toEqual({
+        status,
+        headers,
+        body: { type: 'error', error: { type, message: error.message, param: 'p', code } },
+      })
+    for (const path of ['/v1/messages2', '/v1/completions', '/v1/context?/v1/messages'])
+      expect(toErrorResponse(error, path)).toEqual(toErrorResponse(error))
+  })
+
   test('responds with its own message, parameter and headers', () => {
     const error = new GatewayError('method_not_allowed', { message: 'No.', param: 'p', headers: { allow: 'GET' } })
 
