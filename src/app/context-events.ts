@@ -14,6 +14,7 @@ const missResults: Readonly<Record<KvMissReason, LoadResult>> = {
   nothing_stored: 'empty',
   engine_cache: 'empty',
   no_connector: 'empty',
+  fields_ignored: 'empty',
   kv_missing: 'missing',
   kv_incompatible: 'incompatible',
   load_too_slow: 'not_worthwhile',

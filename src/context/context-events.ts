@@ -13,6 +13,7 @@ export type RequestRoute =
   | 'completions'
   | 'chat_completions'
   | 'responses'
+  | 'messages'
   | 'get'
   | 'list'
   | 'update'

@@ -107,6 +107,9 @@ export const createContextCacheManager = (given: ContextParts, settings: Context
   /** Paths that Envoy's own routes leave to the engines where the gateway is no endpoint picker. */
   const pickForOther = async (request: GatewayRequest, scope: RequestScope): Promise<HeadersDecision<TurnTicket>> => {
     const [path = ''] = request.path.split('?')
+    // Claude Code asks for it before anything else.
+    if (path === '/' && request.pick !== undefined && /^(?:GET|HEAD)$/.test(request.method))
+      return { kind: 'response', status: 200, body: {}, headers: {} }
     const use = request.pick === undefined ? undefined : engineUseOf(request.method, path)
     if (use === 'reads') return plain.read(request)
     const decision = use === 'generates-otherwise' ? await plain.generateOtherwise(request, scope) : undefined
@@ -190,7 +193,12 @@ type Target = { readonly route: RequestRoute } & (
   | { readonly kind: 'other' }
 )
 
-const inferenceRoutes = { completions: 'completions', chat: 'chat_completions', responses: 'responses' } as const
+const inferenceRoutes = {
+  completions: 'completions',
+  chat: 'chat_completions',
+  responses: 'responses',
+  messages: 'messages',
+} as const satisfies Record<InferenceApi, RequestRoute>
 const listRoutes: ReadonlyMap<string, RequestRoute> = new Map([
   ['POST', 'create'],
   ['GET', 'list'],

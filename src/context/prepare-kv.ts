@@ -101,6 +101,7 @@ export const prepareKv = async (
     model,
     turnId,
     pod,
+    isMessages: route.isMessages,
     stored: kv,
     restarted: turn.restarted ?? false,
     createdAtMs: session.createdAtMs,

@@ -57,7 +57,7 @@ export interface ResponseCacheParts {
  *
  * A request is eligible if it asks for the cache (`x-response-cache: on`, which Envoy's routes require too), Envoy
  * sends its body, of at most `maxEntryBytes`, and `Cache-Control` allows it (no `no-store`, `no-cache`). One that
- * creates a session is never eligible: it has to leave KV in a pod. Two equal requests at a time are both computed.
+ * creates a session is never eligible: it has to leave KV in a pod. Nor are Anthropic's messages. Two equal requests at a time are both computed.
  */
 export const createResponseCacheHandler = (
   parts: ResponseCacheParts & { readonly tenants: Tenants; readonly slices: Slices },
@@ -69,7 +69,7 @@ export const createResponseCacheHandler = (
   /** Undefined: not eligible. What is wrong with the request is reported by the handler that decides on it. */
   function* readEligible(
     request: GatewayRequest,
-    api: InferenceApi,
+    api: Exclude<InferenceApi, 'messages'>,
     body: Buffer,
   ): SlicedWork<EligibleRequest | undefined> {
     const parsed = yield* parseJsonObject(body, limits)
@@ -112,7 +112,7 @@ export const createResponseCacheHandler = (
     api: InferenceApi,
     decide: (scope: RequestScope, cached?: CacheHit) => Promise<HeadersDecision<TurnTicket>>,
   ): HeadersDecision<TurnTicket> | undefined => {
-    if (!isEligible(request, limits)) return undefined
+    if (api === 'messages' || !isEligible(request, limits)) return undefined
     return {
       kind: 'need-body',
       decide: async (body, scope) => {

@@ -53,6 +53,7 @@ export const presenceStatus = (presence: KvPresence, kvStatus: string | undefine
       return emptyStatus(kvStatus)
     case 'engine_cache':
     case 'no_connector':
+    case 'fields_ignored':
       return noneStatus(presence.reason)
     default:
       return missStatus(presence.reason)

@@ -1,3 +1,4 @@
+import { inferenceApiOf } from '../openai/create-body.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 import type { RouteOutcome, RoutingInput } from '../routing/router.ts'
 import type { TtftPredictor } from '../routing/ttft-predictor.ts'
@@ -19,6 +20,8 @@ export interface Route {
   readonly input: RoutingInput
   /** Names the priority of the request. */
   readonly objective: string | undefined
+  /** The request goes to `/v1/messages`. */
+  readonly isMessages: boolean
   /** Chooses again, among these pods; undefined: none of them serves the turn now. */
   among(mayChoose: (pod: string) => boolean): Route | undefined
 }
@@ -45,8 +48,9 @@ export const routeTurn = ({ pools }: { readonly pools: Pools }, request: Gateway
   const input = routingInputOf(pool.predictor, request, turn)
   const strategy = request.header('routing-strategy')[0]
   const objective = request.header(objectiveHeader)[0]
+  const isMessages = inferenceApiOf(request.path) === 'messages'
   const routeTo = ({ policy, pod, fallbacks }: Extract<RouteOutcome, { readonly kind: 'routed' }>): Route => {
-    return { pool, pod, destinations: [pod, ...fallbacks], policy, input, objective, among }
+    return { pool, pod, destinations: [pod, ...fallbacks], policy, input, objective, isMessages, among }
   }
   const among = (mayChoose: (pod: string) => boolean): Route | undefined => {
     const outcome = pool.router.route(input, strategy, mayChoose)

@@ -23,6 +23,8 @@ export type KvArtefact = Pick<StoredKv, 'artefactId' | 'payload' | 'tokens' | 'b
 
 /** A turn that is about to be forwarded. */
 export interface StartingTurn extends KvTurn {
+  /** The request goes to `/v1/messages`, where some engines ignore fields. Default: to a path of OpenAI's API. */
+  readonly isMessages?: boolean
   /** What is stored of the session; undefined: nothing. */
   readonly stored: KvArtefact | undefined
   /** The session had expired and starts again under its id: KV of its earlier life must not be used. */

@@ -5,6 +5,8 @@ export type KvMissReason =
   /** The connector stores nothing: the engine has a cache of its own, or none. */
   | 'engine_cache'
   | 'no_connector'
+  /** The engine ignores the gateway's fields on this path. */
+  | 'fields_ignored'
   /** The stored KV is gone or damaged. */
   | 'kv_missing'
   /** Another connector, build or model stored it. It stays for pods that can load it. */
@@ -25,6 +27,7 @@ export type KvMissReason =
 export const notStoredReasons = [
   'engine_cache',
   'no_connector',
+  'fields_ignored',
   'too_short',
   'too_large',
   'offload_failed',

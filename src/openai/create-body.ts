@@ -5,26 +5,30 @@ import { GatewayError } from './gateway-error.ts'
 import { maxModelLength } from './model-in.ts'
 import { checkJsonObject } from './parse-json-object.ts'
 
-/** OpenAI's three APIs to run a model, and the forms of their request bodies. */
-export type InferenceApi = 'completions' | 'chat' | 'responses'
+/** The APIs to run a model, three of OpenAI's and Anthropic's messages, and the forms of their request bodies. */
+export type InferenceApi = 'completions' | 'chat' | 'responses' | 'messages'
 
 /** Path of each API on an engine. */
 export const inferencePaths: Readonly<Record<InferenceApi, string>> = {
   completions: '/v1/completions',
   chat: '/v1/chat/completions',
   responses: '/v1/responses',
+  messages: '/v1/messages',
 }
 
 const apiByPath: ReadonlyMap<string, InferenceApi> = new Map([
   [inferencePaths.completions, 'completions'],
   [inferencePaths.chat, 'chat'],
   [inferencePaths.responses, 'responses'],
+  [inferencePaths.messages, 'messages'],
 ])
 
-/** The API of a path without query; undefined for other paths. */
-export const inferenceApiOf = (path: string): InferenceApi | undefined => apiByPath.get(path)
+/** The API of a path, with or without its query; undefined for other paths. */
+export const inferenceApiOf = (path: string): InferenceApi | undefined => apiByPath.get(path.split('?', 1)[0] ?? '')
 
+/** Where no path fixes the form. A body with `messages` may be Anthropic's, too, and counts as OpenAI's. */
 const formByMember = { messages: 'chat', prompt: 'completions', input: 'responses' } as const
+const memberByForm = { completions: 'prompt', chat: 'messages', responses: 'input', messages: 'messages' } as const
 
 type PromptMember = keyof typeof formByMember
 const promptMembers: readonly PromptMember[] = ['messages', 'prompt', 'input']
@@ -56,7 +60,7 @@ export function* readCreateBody(
   const present = new Map([...members].filter(([, { start }]) => body[start] !== firstOfNull))
   const name = promptMember(present, form)
   if (!isPrompt(body, name, present.get(name))) throw invalid(name, `${name} is empty or of the wrong type.`)
-  return { model, form: formByMember[name] }
+  return { model, form: form ?? formByMember[name] }
 }
 
 const quote = 0x22
@@ -82,8 +86,7 @@ const missing = (param: string, message: string) => new GatewayError('missing_re
 const invalid = (param: string, message: string) => new GatewayError('invalid_type', { param, message })
 
 const promptMember = (present: ReadonlyMap<string, JsonMember>, form: InferenceApi | undefined): PromptMember => {
-  const candidates =
-    form === undefined ? promptMembers : promptMembers.filter((member) => formByMember[member] === form)
+  const candidates = form === undefined ? promptMembers : [memberByForm[form]]
   const [member, another] = candidates.filter((candidate) => present.has(candidate))
   const wanted = candidates.join(', ')
   if (member === undefined && form === undefined) throw missing('prompt', `One of ${wanted} is required.`)

@@ -1,5 +1,5 @@
 /**
- * Use of an engine's path, other than OpenAI's three inference paths: `generates-otherwise` runs a model on a body that
+ * Use of an engine's path, other than those of the inference APIs: `generates-otherwise` runs a model on a body that
  * does not take the gateway's members; `reads` uses no KV of other requests. Undefined: not for clients. Other paths
  * are control calls without authentication: they read, copy and delete all tenants' KV, load adapters or run code.
  */
@@ -12,7 +12,7 @@ export const engineUseOf = (method: string, path: string): EngineUse => {
   return readingMethods.has(method) && models.test(path) && !hidden.test(path) ? 'reads' : undefined
 }
 
-const otherwise: ReadonlySet<string> = new Set(['/v1/messages', '/v1/audio/transcriptions', '/v1/audio/translations'])
+const otherwise: ReadonlySet<string> = new Set(['/v1/audio/transcriptions', '/v1/audio/translations'])
 const reading: ReadonlySet<string> = new Set(['/v1/embeddings', '/v1/rerank', '/v1/score', '/v1/messages/count_tokens'])
 const readingMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 /** Encoded dots, percent signs and backslashes. */

@@ -45,7 +45,18 @@ const histogram = <const L extends Labels>(help: string, buckets: readonly numbe
 /** Every metric of the gateway's own. docs/metrics.md lists them; a test compares the two. */
 export const metricDefinitions = {
   requests_total: counter('Requests that the gateway decided on, by route and outcome.', {
-    route: ['create', 'completions', 'chat_completions', 'responses', 'get', 'list', 'update', 'delete', 'other'],
+    route: [
+      'create',
+      'completions',
+      'chat_completions',
+      'responses',
+      'messages',
+      'get',
+      'list',
+      'update',
+      'delete',
+      'other',
+    ],
     outcome: ['forwarded', 'answered', 'passed', 'rejected', 'failed', 'abandoned'],
   }),
   lookups_total: counter(

@@ -18,5 +18,8 @@ export const unknownEngine = ''
 
 export type SlotClaim = z.infer<typeof slotClaim>
 
+/** Below any context length, to which older builds of llama-server reduce it. */
+export const maxTag = 1_000
+
 /** Body fields, the same for all, of a request that must start from no session's KV: any slot, and nothing reused. */
 export const fieldsWithoutSlot = { id_slot: -1, cache_prompt: false } as const

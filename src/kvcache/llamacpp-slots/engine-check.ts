@@ -4,6 +4,7 @@ import type { EngineFinding } from '../kv-connector.ts'
 import { type ActionEnd, slotsAnswer } from '../slots/slot-client.ts'
 import type { SlotTurn } from '../slots/slot-ledger.ts'
 import { fileOf, partOf } from './artefact.ts'
+import { checkMessages, maxCommonTokens } from './messages-check.ts'
 import { leaseMs } from './open-claims.ts'
 import { endInTime, type Parts, releaseSlot } from './parts.ts'
 
@@ -14,13 +15,11 @@ const completionAnswer = z
   .object({ usage: z.object({ prompt_tokens_details: z.object({ cached_tokens: z.number() }) }) })
   .transform(({ usage }) => usage.prompt_tokens_details.cached_tokens)
 
-/** Two random prompts share a few tokens (the model's own, and by chance); of a kept prompt, some 35 are cached. */
-const maxCommonTokens = 8
-
 /**
  * Finds out in an idle slot, with requests of some 36 tokens, what llama-server does not report. Whether it keeps
  * prompts that no slot holds and gives them to anybody (without `--cache-ram 0`): a prompt, another, the first again.
- * Whether a slot that is saved and restored is reused: a prompt that continues the last one.
+ * Whether a slot that is saved and restored is reused: a prompt that continues the last one. And what it does with the
+ * fields of a request on `/v1/messages`.
  * @throws Error when it cannot be found out now: no response, no idle slot, or a KV folder of another session store
  */
 export const checkEngine = async (
@@ -46,10 +45,12 @@ export const checkEngine = async (
         const body = { model: data[0]?.id, prompt, id_slot: slot, cache_prompt: true, max_tokens: 1 }
         return (await client.ask({ pod, path: '/v1/completions', body }, completionAnswer, signal)) > maxCommonTokens
       }
+      const onMessages = await checkMessages(parts, place, { model: data[0]?.id, signal })
       const prompt = randomUUID()
       await isCached(prompt)
       await isCached(randomUUID())
-      if (await isCached(prompt)) findings.push({ kind: 'engine_shares_kv', text: sharesKv(pod) })
+      const sharing = (await isCached(prompt)) ? sharesKv(pod) : onMessages
+      if (sharing !== undefined) findings.push({ kind: 'engine_shares_kv', text: sharing })
       const restored = await saveAndRestore(parts, place, signal)
       if (restored === 'late') return findings
       if (restored === 'refused') findings.push(savesNothing(pod))

@@ -72,6 +72,10 @@ export interface Engines {
   look(pod: string, signal: AbortSignal, how?: { readonly isClaimed?: boolean }): Promise<EngineView>
   /** The pod became ready: another engine may have taken its address. */
   forget(pod: string): void
+  /** Whether the engine was seen to take the gateway's fields on `/v1/messages`; llama-server ignores them there. */
+  takesFieldsOnMessages(pod: string): boolean
+  /** It was seen to. */
+  tookFieldsOnMessages(pod: string): void
 }
 
 /** `pods` are those that may be asked. */
@@ -83,6 +87,7 @@ export const createEngines = (
 ): Engines => {
   const known = new Map<string, KnownEngine>()
   const renewing = new Set<string>()
+  const takingFields = new Set<string>()
 
   const identify = async (pod: string, signal: AbortSignal) => {
     const [props, models, adapters] = await Promise.all([
@@ -131,7 +136,12 @@ export const createEngines = (
         if (!isLate(error)) known.delete(pod)
         throw error
       }),
-    forget: (pod) => void known.delete(pod),
+    forget: (pod) => {
+      known.delete(pod)
+      takingFields.delete(pod)
+    },
+    takesFieldsOnMessages: (pod) => takingFields.has(pod),
+    tookFieldsOnMessages: (pod) => void takingFields.add(pod),
   }
 }
 

@@ -7,7 +7,7 @@ import type { SlotSnapshot } from '../slots/slot-client.ts'
 import type { ClaimOutcome, SlotContent, SlotTurn } from '../slots/slot-ledger.ts'
 import { parsePayload } from './artefact.ts'
 import type { IntactFile } from './artefact-files.ts'
-import { type SlotClaim, unknownEngine } from './claim.ts'
+import { maxTag, type SlotClaim, unknownEngine } from './claim.ts'
 import { type EngineView, isLate } from './engines.ts'
 import { leaseMs } from './open-claims.ts'
 import { follow, type Parts, releaseSlot } from './parts.ts'
@@ -18,9 +18,6 @@ const maxTries = 3
 /** How long a turn waits for one of its session that is not reported or saved yet, or which holds the last slot. */
 const maxWaitMs = 500
 const pollMs = 20
-/** Below any context length, to which older builds of llama-server reduce it. */
-const maxTag = 1_000
-
 interface Search {
   readonly turn: StartingTurn
   readonly budget: PrepareBudget
@@ -32,11 +29,13 @@ interface Search {
 }
 
 /**
- * Finds or makes a slot that holds the session's KV. When `placeSignal` fires the turn goes on without one; whatever is
+ * Finds or makes a slot that holds the session's KV, unless the engine would not run the turn there. When `placeSignal` fires the turn goes on without one; whatever is
  * still under way is followed to its end, and its slot is released then.
  * @throws when the ledger fails, or a load breaks off
  */
 export const prepare = async (parts: Parts, turn: StartingTurn, budget: PrepareBudget): Promise<Prepared> => {
+  if (turn.isMessages === true && !parts.engines.takesFieldsOnMessages(turn.pod))
+    return { presence: miss('fields_ignored'), fields: parts.isolation(turn.tenant), notStored: 'fields_ignored' }
   const { placeSignal = budget.signal } = budget
   const search: Search = { turn, budget, placeSignal, startedMs: performance.now(), seen: undefined }
   const work = findSlot(parts, search)

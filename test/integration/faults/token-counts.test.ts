@@ -8,6 +8,7 @@ import {
   type InferencePath,
   inferenceBodies,
   inferencePaths,
+  messagesEvent,
   streamedResponse,
   wholeResponse,
 } from '../support/scripted-responses.ts'
@@ -163,6 +164,38 @@ describe('the token counts of a stream', () => {
     const last = event({ id: 'chatcmpl-1', choices: [], usage })
 
     expect(await wrongCuts(last, (pieces) => ({ pieces: [delta, ...pieces, done] }))).toEqual([])
+  })
+
+  test('are read wherever a stream of the Messages API is cut', async () => {
+    const whole = streamedResponse('/v1/messages', counted).join('')
+
+    expect(await wrongCuts(whole, (pieces) => ({ pieces, path: '/v1/messages' }))).toEqual([])
+  })
+
+  test.each<[string, object, object, typeof counted]>([
+    ['told twice', { input_tokens: 100 }, { input_tokens: 36, cache_read_input_tokens: 64, output_tokens: 3 }, counted],
+    [
+      'told at the end',
+      { output_tokens: 0 },
+      { input_tokens: 36, cache_read_input_tokens: 64, output_tokens: 3 },
+      counted,
+    ],
+    [
+      'told at the start, and null at the end',
+      { input_tokens: 99, cache_creation_input_tokens: 1 },
+      { input_tokens: null, output_tokens: 3 },
+      { ...counted, cached: 0 },
+    ],
+    ['never told, as by llama-server', {}, { output_tokens: 3 }, { prompt: 0, output: 3, cached: 0 }],
+  ])('of the Messages API, the prompt’s: %s', async (_what, start, end, expected) => {
+    const pieces = [
+      messagesEvent('message_start', { message: { usage: start } }),
+      messagesEvent('message_delta', { delta: {}, usage: end }),
+      messagesEvent('message_stop', {}),
+    ]
+
+    expect(await countsOf({ pieces, path: '/v1/messages' })).toEqual(expected)
+    expect(await countsOf({ pieces: [pieces.join('')], path: '/v1/messages' })).toEqual(expected)
   })
 })
 

@@ -58,6 +58,7 @@ describe('a request that is no turn of a session', () => {
     { name: 'completions', path: '/v1/completions', headers: [] },
     { name: 'chat completions', path: '/v1/chat/completions', headers: [] },
     { name: 'responses', path: '/v1/responses', headers: [] },
+    { name: 'messages', path: '/v1/messages?beta=true', headers: [] },
     { name: 'an id of another system', path: '/v1/completions', headers: ['x-session-id: other'] },
     { name: 'the response cache, which is off', path: '/v1/completions', headers: ['x-response-cache: on'] },
     { name: 'another media type', path: '/v1/completions', headers: ['content-type: text/plain'] },
@@ -139,7 +140,7 @@ describe('a request that is no turn of a session', () => {
     expect(bodies).toEqual([])
   })
 
-  test.each(['/v1/messages', '/v1/audio/transcriptions', '/v1/audio/translations'])(
+  test.each(['/v1/audio/transcriptions', '/v1/audio/translations'])(
     'is refused on %s, where engines with slots ignore the constants',
     async (path) => {
       const { result, bodies } = await bodiesDuring(() => call(`${stack.url}${path}`, { body: someBody }))
@@ -149,7 +150,7 @@ describe('a request that is no turn of a session', () => {
     },
   )
 
-  test.each(['/v1/embeddings', '/v1/rerank', '/v1/score', '/v1/messages/count_tokens'])(
+  test.each(['/v1/embeddings', '/v1/rerank', '/v1/score', '/v1/messages/count_tokens?beta=true'])(
     'is unchanged on %s, where engines use no KV of others',
     async (path) => {
       expect(await bodiesAtPod(path, [], ' [] ')).toEqual([' [] '])

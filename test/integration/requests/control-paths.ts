@@ -25,7 +25,6 @@ const controlCalls: Readonly<Record<string, readonly string[]>> = {
     'GET /models',
     'POST /models/load',
     'POST /models/unload',
-    'GET /',
   ],
   vLLM: [
     'GET /load',

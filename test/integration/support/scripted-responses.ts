@@ -1,7 +1,7 @@
 import type { PodScript, RecordedRequest } from './pod-script.ts'
 
-/** The three inference APIs, by their paths. */
-export const inferencePaths = ['/v1/completions', '/v1/chat/completions', '/v1/responses'] as const
+/** The inference APIs, by their paths. */
+export const inferencePaths = ['/v1/completions', '/v1/chat/completions', '/v1/responses', '/v1/messages'] as const
 export type InferencePath = (typeof inferencePaths)[number]
 
 /** Token counts that a scripted response reports. */
@@ -13,7 +13,7 @@ export interface ScriptedUsage {
 
 const someUsage: ScriptedUsage = { prompt: 100, output: 3, cached: 0 }
 
-/** A server-sent event; `name` for those of the Responses API. */
+/** A server-sent event; `name` for those of the Responses and the Messages API. */
 export const event = (data: unknown, name?: string): string =>
   `${name === undefined ? '' : `event: ${name}\n`}data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`
 
@@ -21,8 +21,9 @@ export const event = (data: unknown, name?: string): string =>
 export const engineResponse =
   (usage: ScriptedUsage = someUsage): PodScript =>
   (request, reply) => {
-    if (!wantsStream(request)) return reply.json(200, wholeResponse(request.path as InferencePath, usage))
-    for (const piece of streamedResponse(request.path as InferencePath, usage)) reply.write(piece)
+    const path = request.path.replace(/\?.*/, '') as InferencePath
+    if (!wantsStream(request)) return reply.json(200, wholeResponse(path, usage))
+    for (const piece of streamedResponse(path, usage)) reply.write(piece)
     reply.end()
   }
 
@@ -49,6 +50,8 @@ export const wholeResponse = (path: InferencePath, usage: ScriptedUsage = someUs
       }
     case '/v1/responses':
       return responseObject('completed', usage)
+    case '/v1/messages':
+      return message([{ type: 'text', text: 'one two' }], messagesUsage(usage))
   }
 }
 
@@ -75,6 +78,15 @@ export const streamedResponse = (path: InferencePath, usage: ScriptedUsage = som
         event({ type: 'response.output_text.delta', delta: 'one two' }, 'response.output_text.delta'),
         event({ type: 'response.completed', response: responseObject('completed', usage) }, 'response.completed'),
       ]
+    case '/v1/messages':
+      return [
+        messagesEvent('message_start', { message: message([], { ...messagesUsage(usage), output_tokens: 1 }) }),
+        messagesEvent('content_block_start', { index: 0, content_block: { type: 'text', text: '' } }),
+        messagesEvent('content_block_delta', { index: 0, delta: { type: 'text_delta', text: 'one two' } }),
+        messagesEvent('content_block_stop', { index: 0 }),
+        messagesEvent('message_delta', { delta: { stop_reason: 'end_turn' }, usage: { output_tokens: usage.output } }),
+        messagesEvent('message_stop', {}),
+      ]
   }
 }
 
@@ -85,6 +97,28 @@ const chatUsage = ({ prompt, output, cached }: ScriptedUsage) => ({
   completion_tokens: output,
   total_tokens: prompt + output,
   prompt_tokens_details: { cached_tokens: cached },
+})
+
+/** An event of a stream of the Messages API. */
+export const messagesEvent = (type: string, rest: object): string => event({ type, ...rest }, type)
+
+const message = (content: readonly object[], usage: object) => ({
+  id: 'msg_1',
+  type: 'message',
+  role: 'assistant',
+  model: 'scripted',
+  content,
+  stop_reason: content.length === 0 ? null : 'end_turn',
+  stop_sequence: null,
+  usage,
+})
+
+/** Anthropic's `input_tokens` excludes the cached ones. */
+const messagesUsage = ({ prompt, output, cached }: ScriptedUsage) => ({
+  input_tokens: prompt - cached,
+  cache_creation_input_tokens: 0,
+  cache_read_input_tokens: cached,
+  output_tokens: output,
 })
 
 const responseObject = (status: string, usage: ScriptedUsage | undefined) => ({
@@ -122,4 +156,5 @@ export const inferenceBodies: Readonly<Record<InferencePath, object>> = {
   '/v1/completions': { model: 'scripted', prompt: 'hello' },
   '/v1/chat/completions': { model: 'scripted', messages: [{ role: 'user', content: 'hello' }] },
   '/v1/responses': { model: 'scripted', input: 'hello' },
+  '/v1/messages': { model: 'scripted', max_tokens: 9, messages: [{ role: 'user', content: 'hello' }] },
 }

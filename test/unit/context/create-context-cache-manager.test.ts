@@ -211,6 +211,7 @@ describe('events of a request', () => {
     ['a create by header', { ...create, path: '/v1/completions', headers: ttl }, 'create', 'forwarded'],
     ['a turn', { ...turn, path: '/v1/chat/completions' }, 'chat_completions', 'forwarded'],
     ['a turn with a query', { ...turn, path: '/v1/responses?stream=true' }, 'responses', 'forwarded'],
+    ['a turn of Claude Code', { ...turn, path: '/v1/messages?beta=true' }, 'messages', 'forwarded'],
     ['a foreign id', { ...turn, headers: { 'x-session-id': 'x' } }, 'responses', 'passed'],
     ['a list', { method: 'GET', path: '/v1/context' }, 'list', 'answered'],
     ['a list with a query', { method: 'GET', path: '/v1/context?limit=5&a=/v1/responses?b' }, 'list', 'answered'],

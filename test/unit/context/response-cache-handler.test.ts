@@ -95,12 +95,12 @@ describe('without a session', () => {
     expect((await ask(part)).kind).toBe(kind)
   })
 
-  test('a request whose body Envoy does not send is decided from its headers', async () => {
-    const request = gatewayRequest({
-      path: '/v1/completions',
-      headers: { 'x-response-cache': 'on', authorization: 'Bearer key-a' },
-      bodyReadable: false,
-    })
+  test.each([
+    ['a request whose body Envoy does not send', { path: '/v1/completions', bodyReadable: false }],
+    ['a message of Anthropic’s API', { path: '/v1/messages' }],
+  ])('%s is decided from its headers', async (_name, part) => {
+    const headers = { 'x-response-cache': 'on', authorization: 'Bearer key-a' }
+    const request = gatewayRequest({ ...part, headers })
     expect(await gateway.service.onHeaders(request, watchedScope())).toEqual({ kind: 'passthrough', destinations: [] })
   })
 })

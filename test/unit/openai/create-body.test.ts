@@ -17,11 +17,12 @@ describe('readCreateBody', () => {
     { name: 'a prompt of tokens', body: { prompt: [1, 2, 3] }, form: 'completions' },
     { name: 'a list of prompts', body: { prompt: ['a', 'b'] }, form: 'completions' },
     { name: 'messages', body: { messages }, form: 'chat' },
+    { name: 'messages', body: { messages, system: 'x' }, form: 'messages', onContext: 'chat' },
     { name: 'messages beside nulls', body: { messages, prompt: null, input: null }, form: 'chat' },
     { name: 'a text input', body: { input: 'hi' }, form: 'responses' },
     { name: 'an input of items', body: { input: [{ role: 'user', content: 'hi' }] }, form: 'responses' },
-  ] as const)('reads the form from $name', ({ body, form }) => {
-    expect(read({ model: 'm', ...body })).toEqual({ model: 'm', form })
+  ] as const)('reads the form from $name', ({ body, form, ...other }) => {
+    expect(read({ model: 'm', ...body })).toEqual({ model: 'm', form: 'onContext' in other ? other.onContext : form })
     expect(read({ model: 'm', ...body }, form)).toEqual({ model: 'm', form })
   })
 
@@ -59,6 +60,7 @@ describe('readCreateBody', () => {
     { form: 'completions', body: { messages }, param: 'prompt' },
     { form: 'chat', body: { prompt: 'hi' }, param: 'messages' },
     { form: 'responses', body: { prompt: 'hi' }, param: 'input' },
+    { form: 'messages', body: { input: 'hi' }, param: 'messages' },
   ] as const)('requires $param when the path fixes the form to $form', ({ form, body, param }) => {
     expect(errorOf(() => read({ model: 'm', ...body }, form))).toMatchObject({
       code: 'missing_required_parameter',

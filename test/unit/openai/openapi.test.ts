@@ -36,6 +36,7 @@ const bodies: Readonly<Record<string, object>> = {
   '/v1/completions': { model: 'm', prompt: 'hi' },
   '/v1/chat/completions': { model: 'm', messages: [{ role: 'user', content: 'hi' }] },
   '/v1/responses': { model: 'm', input: 'hi' },
+  '/v1/messages': { model: 'm', max_tokens: 9, messages: [{ role: 'user', content: 'hi' }] },
 }
 
 const contextPaths = ['/v1/context', '/v1/context/{id}']
@@ -53,6 +54,7 @@ describe('docs/api/openapi.yaml', () => {
       'POST /v1/completions',
       'POST /v1/chat/completions',
       'POST /v1/responses',
+      'POST /v1/messages',
     ])
   })
 
@@ -130,6 +132,7 @@ describe('its errors', () => {
     updateContext: { method: 'PATCH', path, body: {} },
     deleteContext: { method: 'DELETE', path },
     createCompletion: { path: '/v1/completions', headers: { 'x-session-id': id } },
+    createMessage: { path: '/v1/messages?beta=true', headers: { 'x-session-id': id } },
   }
   interface Row extends Partial<SentRequest> {
     readonly settings?: GatewaySettings
@@ -164,6 +167,8 @@ describe('its errors', () => {
     ['createCompletion', 'a compressed body', { headers: { 'x-session-id': id, 'content-encoding': 'gzip' } }],
     ['createCompletion', 'an unknown id where it is rejected', { settings: { unknownSession: 'reject' } }],
     ['createCompletion', 'a turn while no pod is ready', { isPodDown: true }],
+    ['createMessage', 'two ids', { headers: { 'x-session-id': [id, id] } }],
+    ['createMessage', 'an unknown id where it is rejected', { settings: { unknownSession: 'reject' } }],
     ['createCompletion', 'a create without prompt', { body: { model: 'm' }, headers: { 'x-session-ttl': '60' } }],
   ])('have what %s answers to %s', async (operationId, _name, row) => {
     const gateway = createContextGateway({ pods: [podA], ...row.settings })
@@ -171,7 +176,7 @@ describe('its errors', () => {
     gateway.pods.setReady(podA, row.isPodDown !== true)
 
     const error = rejection(await gateway.send({ path: '', ...requests[operationId], ...row }))
-    const { status, headers, body } = toErrorResponse(error)
+    const { status, headers, body } = toErrorResponse(error, requests[operationId]?.path)
     const documented = responseOf(operationId, status)
 
     expect(codesOf(documented)).toContain(error.code)
