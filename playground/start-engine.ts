@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import type { ManagedChild } from './child-process.ts'
+import type { VocabularyKind } from './engine/vocabulary.ts'
 import { freePort } from './free-port.ts'
 import { installLlamaRuntime } from './install/install-llama-runtime.ts'
 import { ownEnvironment, packageRoot, toolsDir } from './paths.ts'
@@ -15,8 +16,10 @@ export interface StartEngineOptions extends Launch {
   readonly kvDirectory: string
   /** Port on 127.0.0.1. Default: a free one. */
   readonly port?: number | undefined
-  /** A GGUF file. Default: the small model with random weights. */
+  /** A GGUF file. Default: a small model with random weights. */
   readonly modelPath?: string | undefined
+  /** Tokens of the model with random weights. Default: bytes. */
+  readonly vocabulary?: VocabularyKind | undefined
   /** The model's names in requests; the first one is also that in answers. Default: the engine's own choice. */
   readonly modelNames?: readonly string[] | undefined
   /** Requests that run at once, each in a slot of its own. Default: 4. */
@@ -57,6 +60,7 @@ export const startEngine = async (options: StartEngineOptions): Promise<RunningE
         'kv-dir': options.kvDirectory,
         port,
         model: options.modelPath,
+        vocabulary: options.vocabulary,
         'model-name': options.modelNames,
         slots: options.slots ?? 4,
         'context-tokens': options.contextTokensPerSlot ?? 8192,

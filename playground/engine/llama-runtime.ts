@@ -4,8 +4,10 @@ import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { createTokenSequence, type LlamaSequence } from './llama-sequence.ts'
-import { byteAlphabet, chatmlTemplate, randomModelName } from './random-model.ts'
+import { createNoise, type NoiseLimits, noiseLimits, type TokenBias } from './noise.ts'
+import { chatmlTemplate, kindOfRandomModel } from './random-model.ts'
 import { createStepGate } from './step-gate.ts'
+import { byteAlphabet } from './vocabulary.ts'
 
 /** One message of a conversation, its content joined to plain text. */
 export interface ChatMessage {
@@ -34,10 +36,6 @@ interface LlamaModel {
   createContext(options: object): Promise<{ readonly contextSize: number; getSequence(): LlamaSequence }>
 }
 
-interface TokenBias {
-  set(tokens: number[], bias: { logit: number }): TokenBias
-}
-
 /** What `llama.mjs` of the installation exports. */
 interface LlamaModule {
   readonly getLlama: (options: object) => Promise<{
@@ -51,10 +49,6 @@ interface LlamaModule {
 
 /** Largest batch computed at once: a piece of one prompt and the next token of every other slot fit together. */
 const batchTokens = 512
-/** Answers of the random model: plain in JSON, and one token each, so that an answer sent back is the same tokens. */
-const noiseAlphabet = 'abcdefghijklmnopqrstuvwxyz ,.'
-/** Above any score of the random model, so that nothing else is chosen, the end of the answer included. */
-const noiseLogit = 100
 
 /** Loads the model. @throws Error when llama.cpp is not installed, the file cannot be read or memory is too small */
 export const loadLlama = async (options: {
@@ -79,6 +73,8 @@ export const loadLlama = async (options: {
     logger: options.onLibraryMessage,
   })
   const model = await llama.loadModel({ modelPath: options.modelPath, gpuLayers: 0 })
+  const { general, tokenizer } = model.fileInfo.metadata
+  const kind = kindOfRandomModel(general.name)
   const context = await model.createContext({
     contextSize: options.contextTokens,
     sequences: options.slots,
@@ -86,11 +82,11 @@ export const loadLlama = async (options: {
     threads: 1,
     // Models with a sliding window would forget the prefix that the next request reuses.
     swaFullCache: true,
+    // Long prompts need it: its time grows less with the context, and its memory does not.
+    flashAttention: kind === 'words',
     failedCreationRemedy: false,
   })
-  const { general, tokenizer } = model.fileInfo.metadata
   const vocabulary = tokenizer.ggml.tokens
-  const bias = general.name === randomModelName ? noiseBias(model, TokenBias.for(model)) : undefined
   const gate = createStepGate()
   const template = new Template(tokenizer.chat_template ?? chatmlTemplate)
   const { bos, shouldPrependBosToken, bosString, eosString } = model.tokens
@@ -99,11 +95,23 @@ export const loadLlama = async (options: {
     return bos === null || !shouldPrependBosToken || tokens[0] === bos ? tokens : [bos, ...tokens]
   }
   const bytesOf = tokenizer.ggml.model === 'gpt2' ? alphabetBytes() : textBytes
+  const tokenBytes = (token: number): Uint8Array =>
+    model.isSpecialToken(token) ? new Uint8Array() : bytesOf(vocabulary[token] ?? '')
+  const noiseTools = {
+    tokenize: (text: string) => model.tokenize(text, false),
+    newBias: () => TokenBias.for(model),
+  }
+  const noise = kind === undefined ? undefined : createNoise(kind, noiseTools)
+  const answerOptions = (lastToken: number): object =>
+    noise === undefined ? {} : { tokenBias: noise(tokenBytes(lastToken)) }
+  const limits: NoiseLimits = kind === undefined ? {} : noiseLimits[kind]
   return {
     /** One for each slot; index = slot id. */
     sequences: Array.from({ length: options.slots }, () =>
-      createTokenSequence(() => context.getSequence(), gate, bias === undefined ? {} : { tokenBias: bias }),
+      createTokenSequence(() => context.getSequence(), gate, answerOptions),
     ),
+    /** Where answers end that the model does not end itself. */
+    limits,
     /** Most tokens that a sequence can hold. */
     contextTokens: context.contextSize,
     vocabularySize: vocabulary.length,
@@ -123,8 +131,7 @@ export const loadLlama = async (options: {
         }),
       ),
     /** The bytes of text that a token stands for; none for a special token. */
-    tokenBytes: (token: number): Uint8Array =>
-      model.isSpecialToken(token) ? new Uint8Array() : bytesOf(vocabulary[token] ?? ''),
+    tokenBytes,
     /** Frees the model once the steps under way have ended. No call may follow. */
     dispose: (): Promise<void> => gate.exclusive(() => llama.dispose()),
   }
@@ -132,9 +139,6 @@ export const loadLlama = async (options: {
 
 /** A loaded model with its sequences. */
 export type LlamaRuntime = Awaited<ReturnType<typeof loadLlama>>
-
-const noiseBias = (model: LlamaModel, bias: TokenBias): TokenBias =>
-  Array.from(noiseAlphabet).reduce((sum, letter) => sum.set(model.tokenize(letter, false), { logit: noiseLogit }), bias)
 
 /** Vocabularies of the kind `gpt2` spell bytes in an alphabet. */
 const alphabetBytes = (): ((entry: string) => Uint8Array) => {

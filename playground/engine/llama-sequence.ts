@@ -26,9 +26,13 @@ export interface LlamaSequence {
 
 /**
  * The tokens that a slot's KV holds. The methods may run at the same time on different sequences, never on one. `gate`
- * is shared by all sequences of a context, `options` go with every token that is chosen.
+ * is shared by all sequences of a context, `answerOptions` are those of an answer that follows the token.
  */
-export const createTokenSequence = (getSequence: () => LlamaSequence, gate: StepGate, options: object) => {
+export const createTokenSequence = (
+  getSequence: () => LlamaSequence,
+  gate: StepGate,
+  answerOptions: (lastToken: number) => object,
+) => {
   let sequence = getSequence()
 
   // After a failed call the library's notion of the tokens and the KV may differ. A sequence taken anew is empty.
@@ -51,7 +55,7 @@ export const createTokenSequence = (getSequence: () => LlamaSequence, gate: Step
       gate.step(() => sequence.evaluateWithoutGeneratingNewTokens(tokens)),
     /** Appends `token` and yields those that follow, each appended when the next is asked for, to the answer's end. */
     async *generate(token: number, sampling: Sampling): AsyncGenerator<number, void, undefined> {
-      const tokens = sequence.evaluate([token], { ...sampling, ...options })
+      const tokens = sequence.evaluate([token], { ...sampling, ...answerOptions(token) })
       try {
         for (;;) {
           const next = await gate.step(() => tokens.next())

@@ -8,7 +8,7 @@ import { pino } from 'pino'
 import { createEngine } from './engine.ts'
 import { createHttpServer } from './http-server.ts'
 import { loadLlama } from './llama-runtime.ts'
-import { randomModelName, randomModelPath } from './random-model.ts'
+import { randomModelNames, randomModelPath } from './random-model.ts'
 
 /** How long requests may take to finish after the first signal; a second signal cuts them at once. */
 const drainMs = 5000
@@ -26,6 +26,12 @@ const { values } = parseArgs({
     model: { type: 'string' },
     /** Where the model of random weights is kept that is served without `model`. */
     'model-dir': { type: 'string', default: '.' },
+    /**
+     * Tokens of the model of random weights. `bytes`: one for each byte; an answer to a request without a limit ends
+     * after 128 tokens. `words`: some three to four characters; every answer ends by itself after 64 tokens at the
+     * latest, however many the request allows, unless it has `ignore_eos`.
+     */
+    vocabulary: { type: 'string', default: 'bytes' },
     /** Name to serve it under; may be given several times. */
     'model-name': { type: 'string', multiple: true },
     /** Sequences at a time. */
@@ -44,7 +50,9 @@ const log = pino({ name: values.name, level: values['log-level'] }, pino.destina
 
 const run = async (): Promise<void> => {
   const isRandom = values.model === undefined
-  const modelPath = values.model ?? (await randomModelPath(values['model-dir']))
+  const { vocabulary } = values
+  if (vocabulary !== 'bytes' && vocabulary !== 'words') throw new Error('--vocabulary must be bytes or words')
+  const modelPath = values.model ?? (await randomModelPath(values['model-dir'], vocabulary))
   const llama = await loadLlama({
     runtime: values.runtime,
     modelPath,
@@ -54,7 +62,7 @@ const run = async (): Promise<void> => {
   })
   const kvDirectory = values['kv-dir']
   if (kvDirectory !== undefined) await mkdir(kvDirectory, { recursive: true })
-  const modelNames = values['model-name'] ?? [isRandom ? randomModelName : basename(modelPath, '.gguf')]
+  const modelNames = values['model-name'] ?? [isRandom ? randomModelNames.bytes : basename(modelPath, '.gguf')]
   const server = createHttpServer({
     engine: createEngine(llama),
     log,

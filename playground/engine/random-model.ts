@@ -5,6 +5,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { installOnce } from '../install/install-once.ts'
 import { encodeGguf, type GgufTensor, type GgufValue } from './gguf.ts'
+import { createVocabulary, type Vocabulary, type VocabularyKind } from './vocabulary.ts'
 
 export interface RandomModelShape {
   readonly hiddenSize: number
@@ -14,18 +15,36 @@ export interface RandomModelShape {
   readonly feedForwardSize: number
 }
 
-/** A wide feed-forward part makes prompts dear: one thread computes 3,000 tokens in seconds, and loads them at once. */
-const defaultShape: RandomModelShape = { hiddenSize: 256, layers: 4, heads: 4, feedForwardSize: 6144 }
+/**
+ * A wide feed-forward part makes prompts dear: one thread computes 3,000 tokens in seconds, and loads them at once.
+ * With words, two narrow layers: what attention computes grows with the context, and prompts of agents are long.
+ */
+const defaultShapes: Readonly<Record<VocabularyKind, RandomModelShape>> = {
+  bytes: { hiddenSize: 256, layers: 4, heads: 4, feedForwardSize: 6144 },
+  words: { hiddenSize: 128, layers: 2, heads: 2, feedForwardSize: 8192 },
+}
 
-/** Name under `general.name`, by which the engine knows such a file again. */
-export const randomModelName = 'tiny-random'
+/** Names under `general.name`, by which the engine knows such a file again. */
+export const randomModelNames = { bytes: 'tiny-random', words: 'tiny-random-words' } as const
+
+/** Undefined: the model's name is none of these. */
+export const kindOfRandomModel = (name: string | undefined): VocabularyKind | undefined => {
+  switch (name) {
+    case randomModelNames.bytes:
+      return 'bytes'
+    case randomModelNames.words:
+      return 'words'
+    default:
+      return undefined
+  }
+}
 
 /** ChatML, the form in which the model is shown its messages. */
 export const chatmlTemplate =
   "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n' }}{% endfor %}" +
   "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
 
-const trainedContextTokens = 32_768
+const trainedContextTokens: Readonly<Record<VocabularyKind, number>> = { bytes: 32_768, words: 131_072 }
 /** Attention that picks out single tokens makes the text depend on the whole context. */
 const attentionGain = 1.8
 /** Spreads the scores of the next token, so that rounding seldom decides which one is best. */
@@ -33,36 +52,33 @@ const outputGain = 4
 const formatVersion = 2
 const fileName = 'tiny-random.gguf'
 
-/** The path of the model's file, in a folder of its own in `folder`, named by the shape; written when it is missing. */
-export const randomModelPath = async (folder: string, shape: RandomModelShape = defaultShape): Promise<string> => {
+/** The path of the model's file, in a folder of its own in `folder`, named by its kind; written when it is missing. */
+export const randomModelPath = async (
+  folder: string,
+  kind: VocabularyKind = 'bytes',
+  shape: RandomModelShape = defaultShapes[kind],
+): Promise<string> => {
+  const vocabulary = createVocabulary(kind)
   const key = createHash('sha256')
-    .update(JSON.stringify([formatVersion, shape]))
+    .update(JSON.stringify([formatVersion, shape, ...(kind === 'bytes' ? [] : [vocabulary])]))
     .digest('hex')
     .slice(0, 8)
-  const directory = join(folder, `${randomModelName}-${key}`)
-  const content = { metadata: metadata(shape), tensors: tensors(shape) }
+  const directory = join(folder, `${randomModelNames[kind]}-${key}`)
+  const content = { metadata: metadata(kind, shape, vocabulary), tensors: tensors(shape, vocabulary.tokens.length) }
   await installOnce({ directory, install: (into) => writeFile(join(into, fileName), encodeGguf(content)) })
   return join(directory, fileName)
 }
 
-const isPrintable = (byte: number): boolean =>
-  (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae
-
-/** GPT-2's spelling of each byte: itself where it is printable, else a character from U+0100 upwards. */
-export const byteAlphabet: readonly string[] = Array.from({ length: 256 }, (_, byte) => byte).map((byte, _, bytes) => {
-  const hiddenBefore = bytes.slice(0, byte).filter((other) => !isPrintable(other)).length
-  return String.fromCodePoint(isPrintable(byte) ? byte : 0x100 + hiddenBefore)
-})
-
-/** Every byte is one token, whose id is the byte; the special tokens follow. */
-const specialTokens = ['<|endoftext|>', '<|im_start|>', '<|im_end|>'] as const
-const vocabulary: readonly string[] = [...byteAlphabet, ...specialTokens]
 const [normalToken, controlToken] = [1, 3]
 
-const metadata = (shape: RandomModelShape): Readonly<Record<string, GgufValue>> => ({
+const metadata = (
+  kind: VocabularyKind,
+  shape: RandomModelShape,
+  { tokens, textTokens, merges }: Vocabulary,
+): Readonly<Record<string, GgufValue>> => ({
   'general.architecture': 'llama',
-  'general.name': randomModelName,
-  'llama.context_length': trainedContextTokens,
+  'general.name': randomModelNames[kind],
+  'llama.context_length': trainedContextTokens[kind],
   'llama.embedding_length': shape.hiddenSize,
   'llama.block_count': shape.layers,
   'llama.feed_forward_length': shape.feedForwardSize,
@@ -71,20 +87,22 @@ const metadata = (shape: RandomModelShape): Readonly<Record<string, GgufValue>> 
   'llama.attention.layer_norm_rms_epsilon': { float32: 1e-5 },
   'llama.rope.dimension_count': shape.hiddenSize / shape.heads,
   'llama.rope.freq_base': { float32: 10_000 },
-  'llama.vocab_size': vocabulary.length,
+  'llama.vocab_size': tokens.length,
   'tokenizer.ggml.model': 'gpt2',
   'tokenizer.ggml.pre': 'gpt-2',
-  'tokenizer.ggml.tokens': vocabulary,
-  'tokenizer.ggml.token_type': vocabulary.map((_, id) => (id < byteAlphabet.length ? normalToken : controlToken)),
-  // llama.cpp refuses an empty list of merges. The bytes C0 and C1 never occur in UTF-8, so this merge never applies.
-  'tokenizer.ggml.merges': [`${byteAlphabet[0xc0]} ${byteAlphabet[0xc1]}`],
-  'tokenizer.ggml.bos_token_id': vocabulary.indexOf('<|endoftext|>'),
-  'tokenizer.ggml.eos_token_id': vocabulary.indexOf('<|im_end|>'),
+  'tokenizer.ggml.tokens': tokens,
+  'tokenizer.ggml.token_type': tokens.map((_, id) => (id < textTokens ? normalToken : controlToken)),
+  'tokenizer.ggml.merges': merges,
+  'tokenizer.ggml.bos_token_id': tokens.indexOf('<|endoftext|>'),
+  'tokenizer.ggml.eos_token_id': tokens.indexOf('<|im_end|>'),
   'tokenizer.ggml.add_bos_token': false,
   'tokenizer.chat_template': chatmlTemplate,
 })
 
-const tensors = ({ hiddenSize, heads, feedForwardSize, layers }: RandomModelShape): readonly GgufTensor[] => {
+const tensors = (
+  { hiddenSize, heads, feedForwardSize, layers }: RandomModelShape,
+  vocabularySize: number,
+): readonly GgufTensor[] => {
   const matrix = (name: string, inputs: number, outputs: number, gain = 1): GgufTensor => ({
     name,
     type: 'bf16',
@@ -109,9 +127,9 @@ const tensors = ({ hiddenSize, heads, feedForwardSize, layers }: RandomModelShap
     matrix(`blk.${index}.ffn_down.weight`, feedForwardSize, hiddenSize),
   ]
   return [
-    matrix('token_embd.weight', hiddenSize, vocabulary.length, Math.sqrt(hiddenSize)),
+    matrix('token_embd.weight', hiddenSize, vocabularySize, Math.sqrt(hiddenSize)),
     norm('output_norm.weight'),
-    matrix('output.weight', hiddenSize, vocabulary.length, outputGain),
+    matrix('output.weight', hiddenSize, vocabularySize, outputGain),
     ...Array.from({ length: layers }, (_, index) => layer(index)).flat(),
   ]
 }

@@ -74,7 +74,7 @@ export interface SlotsTestBed extends KvTestBed {
 export const startSlotEngines = async (start: StartSlotEngine): Promise<SlotEngines> => {
   const root = await mkdtemp(join(tmpdir(), 'slots-'))
   const kvDirectory = join(root, 'kv')
-  const modelPath = await randomModelPath(root, { hiddenSize: 64, layers: 2, heads: 1, feedForwardSize: 128 })
+  const modelPath = await randomModelPath(root, 'bytes', { hiddenSize: 64, layers: 2, heads: 1, feedForwardSize: 128 })
   const [firstPort = 0, secondPort = 0] = await freePorts(2)
   const startOn = (name: string, port: number) =>
     startPod(name, port, () => start({ name, port, modelPath, kvDirectory }))
