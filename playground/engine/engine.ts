@@ -10,6 +10,8 @@ export interface GenerationRequest {
   readonly tokens: readonly number[]
   /** Most tokens to answer with, at least 1. */
   readonly maxTokens: number
+  /** What an end after `maxTokens` counts as. */
+  readonly reasonAtMax: FinishReason
   readonly sampling: Sampling
   /** Strings that end the answer. */
   readonly stops: readonly string[]
@@ -23,15 +25,22 @@ export interface GenerationRequest {
   readonly signal: AbortSignal
 }
 
-/** A computed answer. */
-export interface Answer {
-  readonly text: string
-  readonly finishReason: FinishReason
+/** What is known of an answer before its first token. */
+export interface PromptCounts {
   readonly promptTokens: number
   /** Prompt tokens whose KV was there already. */
   readonly cachedTokens: number
+}
+
+/** A computed answer. */
+export interface Answer extends PromptCounts {
+  readonly text: string
+  readonly finishReason: FinishReason
   readonly completionTokens: number
 }
+
+/** Receives the text that can be emitted after each token: often one character or word, sometimes nothing. */
+export type OnText = (text: string, prompt: PromptCounts) => void
 
 /** One sequence and the last completion that ran in it. */
 export interface Slot {
@@ -78,10 +87,9 @@ export const createEngine = (llama: LlamaRuntime) => {
     waiting: (): number => scheduler.waiting(),
 
     /**
-     * Computes an answer. After each token, `onText` receives the text that can be emitted: often one character,
-     * sometimes nothing. @throws the signal's reason; what was computed until then stays in the slot
+     * Computes an answer. @throws the signal's reason; what was computed until then stays in the slot
      */
-    generate: (request: GenerationRequest, onText: (text: string) => void): Promise<Answer> => {
+    generate: (request: GenerationRequest, onText: OnText): Promise<Answer> => {
       const { slotId: wanted, signal, tokens, keep } = request
       return scheduler.run({ slotId: wanted, signal, choose: (idleIds) => choose(tokens, idleIds) }, async (slotId) => {
         const { sequence } = slotOf(slotId)
@@ -121,11 +129,11 @@ const commonPrefix = (a: readonly number[], b: readonly number[]): number => {
 
 /** Computes the rest of the prompt, and the answer. */
 const computeAnswer = async (
-  { tokens, signal, maxTokens, sampling, stops, cachePrompt }: GenerationRequest,
+  { tokens, signal, maxTokens, reasonAtMax, sampling, stops, cachePrompt }: GenerationRequest,
   slot: {
     readonly sequence: TokenSequence
     readonly llama: Pick<LlamaRuntime, 'tokenBytes'>
-    readonly onText: (text: string) => void
+    readonly onText: OnText
   },
 ): Promise<Answer> => {
   const { sequence } = slot
@@ -139,10 +147,11 @@ const computeAnswer = async (
     await sequence.append(tokens.slice(start, Math.min(start + pieceTokens, lastIndex)))
   }
   signal.throwIfAborted()
-  const text = createAnswerText(stops, slot.onText)
+  const prompt: PromptCounts = { promptTokens: tokens.length, cachedTokens }
+  const text = createAnswerText(stops, (ready) => slot.onText(ready, prompt))
   let completionTokens = 0
   const answer = (finishReason: FinishReason): Answer => {
-    return { text: text.text(), finishReason, promptTokens: tokens.length, cachedTokens, completionTokens }
+    return { ...prompt, text: text.text(), finishReason, completionTokens }
   }
   for await (const token of sequence.generate(tokens[lastIndex] ?? 0, sampling)) {
     signal.throwIfAborted()
@@ -151,5 +160,5 @@ const computeAnswer = async (
     if (completionTokens >= maxTokens) break
   }
   const isStopped = text.end()
-  return answer(completionTokens >= maxTokens && !isStopped ? 'length' : 'stop')
+  return answer(completionTokens >= maxTokens && !isStopped ? reasonAtMax : 'stop')
 }

@@ -46,9 +46,16 @@ export class EngineError extends Error {
   }
 }
 
-/** Answers in llama-server's form, where the status is the error's code. */
-export const sendError = (response: ServerResponse, { status, message }: EngineError): void =>
-  sendJson(response, { error: { code: status, message, type: errorTypes[status] } }, status)
+/** Answers in llama-server's form, where the status is the error's code, or in Anthropic's. */
+export const sendError = ({ response, isAnthropic }: ErrorTarget, { status, message }: EngineError): void => {
+  const error = { message, type: errorTypes[status] }
+  sendJson(response, isAnthropic ? { type: 'error', error } : { error: { code: status, ...error } }, status)
+}
+
+interface ErrorTarget {
+  readonly response: ServerResponse
+  readonly isAnthropic: boolean
+}
 
 export const sendJson = (response: ServerResponse, value: unknown, status = 200): void => {
   const body = JSON.stringify(value)
@@ -57,11 +64,14 @@ export const sendJson = (response: ServerResponse, value: unknown, status = 200)
     .end(body)
 }
 
+/** In UTF-16 units: room for any history that fits a context, pictures included. */
+const maxBodyLength = 64 * 1024 * 1024
+
 const objectSchema = z.record(z.string(), z.unknown())
 
 /** The body, which must be a JSON object. @throws EngineError, or the stream's error when the client has left */
 export const readObject = async ({ request }: Exchange): Promise<Readonly<Record<string, unknown>>> => {
-  const { data } = objectSchema.safeParse(readJson(await text(request)))
+  const { data } = objectSchema.safeParse(readJson(await text(request), maxBodyLength))
   if (data === undefined) throw new EngineError(400, 'The body is not a JSON object.')
   return data
 }

@@ -2,7 +2,7 @@
 import { createServer, type Server } from 'node:http'
 import { engineMetrics, modelEntry, props, slotReports } from './engine-facts.ts'
 import { EngineError, type Exchange, readObject, type Service, sendError, sendJson } from './exchange.ts'
-import { handleInference } from './inference-handler.ts'
+import { handleInference, handleTokenCount } from './inference-handler.ts'
 import { handleSlotAction } from './slots-handler.ts'
 
 /** Creates the server; a request whose client leaves is aborted. */
@@ -14,15 +14,16 @@ export const createHttpServer = (service: Service): Server => {
       // After `server.close()`, a connection would otherwise stay open until its client closes it.
       if (!server.listening) server.closeIdleConnections()
     })
+    const target = { response, isAnthropic: request.url?.startsWith('/v1/messages') === true }
     try {
       const url = new URL(request.url ?? '', 'http://engine')
       await route({ request, response, url, signal: closing.signal }, service)
     } catch (error) {
       if (closing.signal.aborted) return
-      if (error instanceof EngineError) return sendError(response, error)
+      if (error instanceof EngineError) return sendError(target, error)
       service.log.error({ err: error }, 'a request failed')
       if (response.headersSent) response.destroy()
-      else sendError(response, new EngineError(500, 'The engine failed.'))
+      else sendError(target, new EngineError(500, 'The engine failed.'))
     }
   })
   // Only proxies close idle connections. One that closes here just as a request arrives would fail that request.
@@ -31,22 +32,28 @@ export const createHttpServer = (service: Service): Server => {
 }
 
 /** llama-server asks for no key here. */
-const publicPaths: readonly string[] = ['/health', '/v1/models']
+const publicPaths: readonly string[] = ['/', '/health', '/v1/models']
 
 const route = async (exchange: Exchange, service: Service): Promise<void> => {
   const { request, response, url } = exchange
   const { engine, apiKey } = service
-  const isRefused = apiKey !== undefined && request.headers.authorization !== `Bearer ${apiKey}`
+  const { authorization, 'x-api-key': bareKey } = request.headers
+  const isRefused = apiKey !== undefined && authorization !== `Bearer ${apiKey}` && bareKey !== apiKey
   if (isRefused && !publicPaths.includes(url.pathname)) throw new EngineError(401, 'Invalid API Key')
   const [, slotId] = /^\/slots\/([^/]+)$/.exec(url.pathname) ?? []
   if (slotId !== undefined && request.method === 'POST') return handleSlotAction(slotId, exchange, service)
-  switch (`${request.method} ${url.pathname}`) {
+  const method = request.method === 'HEAD' ? 'GET' : request.method
+  switch (`${method} ${url.pathname}`) {
     case 'POST /v1/completions':
       return handleInference('completions', exchange, service)
     case 'POST /v1/chat/completions':
       return handleInference('chat', exchange, service)
     case 'POST /v1/responses':
       return handleInference('responses', exchange, service)
+    case 'POST /v1/messages':
+      return handleInference('messages', exchange, service)
+    case 'POST /v1/messages/count_tokens':
+      return handleTokenCount(exchange, service)
     case 'GET /v1/models': {
       const data = service.modelNames.map((name) => modelEntry(service, name))
       return sendJson(response, { object: 'list', data })
@@ -55,6 +62,7 @@ const route = async (exchange: Exchange, service: Service): Promise<void> => {
       const { content } = await readObject(exchange)
       return sendJson(response, { tokens: engine.llama.tokenize(typeof content === 'string' ? content : '') })
     }
+    case 'GET /':
     case 'GET /health':
       return sendJson(response, { status: 'ok' })
     case 'GET /props':

@@ -1,7 +1,11 @@
-// POST /v1/completions, /v1/chat/completions and /v1/responses.
-import { createCompletionFormat, createResponseFormat } from './answer-format.ts'
+// POST /v1/completions, /v1/chat/completions, /v1/responses and /v1/messages.
+import type { AnswerFormat } from './answer-format.ts'
+import { createCompletionFormat } from './completion-format.ts'
+import type { OnText } from './engine.ts'
 import { EngineError, type Exchange, readObject, type Service, sendJson } from './exchange.ts'
-import { type InferenceApi, parseInferenceBody } from './inference-body.ts'
+import { type InferenceApi, type InferenceBody, parseInferenceBody, readPromptTokens } from './inference-body.ts'
+import { createMessageFormat } from './message-format.ts'
+import { createResponseFormat } from './response-format.ts'
 
 /** Answers an inference request. */
 export const handleInference = async (api: InferenceApi, exchange: Exchange, service: Service): Promise<void> => {
@@ -9,12 +13,12 @@ export const handleInference = async (api: InferenceApi, exchange: Exchange, ser
   const { response, signal } = exchange
   const body = parseInferenceBody(api, await readObject(exchange), engine.llama)
   if (!modelNames.includes(body.model)) throw new EngineError(404, `The model '${body.model}' does not exist.`)
-  const format = api === 'responses' ? createResponseFormat(body) : createCompletionFormat(api, body)
+  const format = formatOf(api, body)
   // Answers are short enough to be buffered for a slow reader.
-  const sendText = (text: string): void => {
+  const sendText: OnText = (text, prompt) => {
     if (!response.headersSent) {
       response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' })
-      response.write(format.streamStart())
+      response.write(format.streamStart(prompt))
     }
     if (text !== '') response.write(format.streamText(text))
   }
@@ -24,4 +28,22 @@ export const handleInference = async (api: InferenceApi, exchange: Exchange, ser
   log.info({ promptTokens, completionTokens }, 'answered')
   if (body.stream) response.end(format.streamEnd(answer))
   else sendJson(response, format.whole(answer))
+}
+
+const formatOf = (api: InferenceApi, body: InferenceBody): AnswerFormat => {
+  switch (api) {
+    case 'completions':
+    case 'chat':
+      return createCompletionFormat(api, body)
+    case 'responses':
+      return createResponseFormat(body)
+    case 'messages':
+      return createMessageFormat(body)
+  }
+}
+
+/** Answers `POST /v1/messages/count_tokens`. */
+export const handleTokenCount = async (exchange: Exchange, { engine }: Service): Promise<void> => {
+  const tokens = readPromptTokens('messages', await readObject(exchange), engine.llama)
+  sendJson(exchange.response, { input_tokens: tokens.length })
 }
