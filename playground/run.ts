@@ -22,7 +22,7 @@ export const runEverything = async ({ env, print, fail, untilStopped }: CommandC
     // What ends tells nothing: Envoy may print a trace when it ends during a request.
     const report = (line: string): void => void (signal.aborted || print(line))
     const keep = createKeeper({ report, signal })
-    const stack = await startStack(settings, { env, children, onLine: report, signal, keep })
+    const stack = await startStack(settings, { env, children, onLine: report, signal, keep, randomModel })
     print(readyText(settings, stack))
     await stopped
     return 0
@@ -35,6 +35,9 @@ export const runEverything = async ({ env, print, fail, untilStopped }: CommandC
     await children.stop()
   }
 }
+
+/** Room for the history of a coding agent; a slot of it takes 67 MB. */
+const randomModel = { vocabulary: 'words', contextTokensPerSlot: 131_072 } as const
 
 const readyText = (settings: RunSettings, { url, pods, adminUrl, envoyAdmin }: RunningStack): string => {
   const isRandom = settings.modelPath === undefined && settings.pods === undefined

@@ -10,7 +10,7 @@ import type { StartServer } from './keep-running.ts'
 import { stateDir, toolsDir } from './paths.ts'
 import type { Environment, Report } from './run-command.ts'
 import type { RunSettings } from './run-settings.ts'
-import { startEngine } from './start-engine.ts'
+import { type StartEngineOptions, startEngine } from './start-engine.ts'
 import { startEnvoy } from './start-envoy.ts'
 import { startGateway } from './start-gateway.ts'
 import { startRedis } from './start-redis.ts'
@@ -34,6 +34,8 @@ interface StackLaunch extends Launch {
   readonly env: Environment
   readonly children: Children
   readonly onLine: Report
+  /** How the model of random weights is served, where no other is named. Default: as `startEngine` does. */
+  readonly randomModel?: Pick<StartEngineOptions, 'vocabulary' | 'contextTokensPerSlot'> | undefined
   /** Starts each server. Default: once. */
   readonly keep?: StartServer | undefined
 }
@@ -61,7 +63,8 @@ export const startStack = async (settings: RunSettings, launch: StackLaunch): Pr
     onLine(`starting ${name}, an embedded engine`)
     const modelNames = modelPath === undefined ? ['tiny-random', 'facebook-opt-125m'] : undefined
     const extraArguments = ['--log-level', 'warn']
-    const engine = { name, port: await freePort(), kvDirectory, modelPath, modelNames, extraArguments }
+    const ofModel = modelPath === undefined ? launch.randomModel : {}
+    const engine = { name, port: await freePort(), kvDirectory, modelPath, modelNames, extraArguments, ...ofModel }
     return (await keep(() => startEngine({ ...launch, ...engine, onLine: progress }))).address
   }
   const startOwnRedis = async (): Promise<string> => {
