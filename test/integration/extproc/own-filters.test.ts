@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { Document, isSeq, parse } from 'yaml'
 import { z } from 'zod'
-import { clusters, httpFilters, manager } from '../../../playground/envoy-config.ts'
+import { clusters, httpFilters, indexOfNamed, manager } from '../../../playground/envoy-config.ts'
 import { startTokenIssuer, type TokenIssuer } from '../../support/token-issuer.ts'
 import { call, type HttpResponse } from '../support/client.ts'
 import { envoyStat } from '../support/metrics.ts'
@@ -41,7 +41,14 @@ const { stack, pod } = useScriptedStack({
     for (const [name, value] of Object.entries(host.typed_per_filter_config)) {
       document.setIn([...manager, 'route_config', 'virtual_hosts', 0, 'typed_per_filter_config', name], value)
     }
-    const allowed = [...httpFilters, 1, 'typed_config', 'forward_rules', 'allowed_headers', 'patterns']
+    const allowed = [
+      ...httpFilters,
+      indexOfNamed(document, httpFilters, 'envoy.filters.http.ext_proc'),
+      'typed_config',
+      'forward_rules',
+      'allowed_headers',
+      'patterns',
+    ]
     document.addIn(allowed, { exact: config.tenant.principalHeader })
     const chain = document.getIn(httpFilters)
     if (isSeq(chain)) chain.items.unshift(...filters)

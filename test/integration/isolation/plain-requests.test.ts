@@ -59,7 +59,7 @@ describe('a request that is no turn of a session', () => {
     { name: 'chat completions', path: '/v1/chat/completions', headers: [] },
     { name: 'responses', path: '/v1/responses', headers: [] },
     { name: 'messages', path: '/v1/messages?beta=true', headers: [] },
-    { name: 'an id of another system', path: '/v1/completions', headers: ['x-session-id: other'] },
+    { name: 'a name that is none', path: '/v1/completions', headers: [`x-session-id: ${'x'.repeat(257)}`] },
     { name: 'the response cache, which is off', path: '/v1/completions', headers: ['x-response-cache: on'] },
     { name: 'another media type', path: '/v1/completions', headers: ['content-type: text/plain'] },
   ])('is given the constants as its last members: $name', async ({ path, headers }) => {
