@@ -9,7 +9,6 @@
 local find, match, sub, byte, lower, format = string.find, string.match, string.sub, string.byte, string.lower, string.format
 local bxor, rol, tobit = bit.bxor, bit.rol, bit.tobit
 
-local own_id = "^ctx_[%w_-]+$"
 local max_name_bytes, max_model_bytes = 1538, 6144
 
 -- The texts that stand behind a member's name: the first, and whether there are other ones.
@@ -103,7 +102,7 @@ function envoy_on_request(handle)
   local headers, context = handle:headers(), handle:filterContext()
   -- (These objects do not outlive the wait for the body.)
   local members, picks = context:get("members"), context:get("pick")
-  if match(headers:get("x-session-id") or "", own_id) or is_encoded(headers) then return end
+  if is_encoded(headers) then return end
   local body = handle:body()
   if body == nil then return end
   local text = body:getBytes(0, body:length())

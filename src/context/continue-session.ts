@@ -6,7 +6,7 @@ import type { ActiveTurns } from './end-turn.ts'
 import { traceOf } from './request-trace.ts'
 import { type CacheHit, cachedResponse } from './response-cache-handler.ts'
 import { missStatus, noneStatus, presenceStatus, sessionHeaders } from './response-headers.ts'
-import { routeTurn } from './route-turn.ts'
+import { routeTurn, type TurnToRoute } from './route-turn.ts'
 import type { TurnParts } from './session-turn.ts'
 import { startSessionTurn, withStatus } from './turn.ts'
 import type { TurnTicket } from './turn-ticket.ts'
@@ -29,6 +29,8 @@ export interface BegunTurn {
   readonly expiry: Extract<TurnExpiry, { readonly kind: 'keep' | 'slide' }>
   /** Kind of the client's name that chose the session. Undefined: its id did. */
   readonly namedBy: string | undefined
+  /** Of a session that has no KV yet. Default: none is preferred. */
+  readonly preferredPod?: string | undefined
   readonly cached: CacheHit | undefined
   readonly scope: RequestScope
 }
@@ -66,7 +68,7 @@ export const createContinueSession = (
       return sendCached(turn, cached, { pod: record.pod, expiry, headers })
     if (record === undefined) parts.pools.forget(key)
     const session = record ?? { key, model }
-    const route = routeTurn(parts, request, session)
+    const route = routeTurn(parts, request, { ...session, ...preferenceOf(turn) })
     const routed = { turnId, route, tenant, session, expiry, restarted: record === undefined }
     const { presence, forward } = await startSessionTurn(parts, routed, turn.scope)
     if (begun.kind === 'created') parts.events.sessionCreated(key)
@@ -75,6 +77,10 @@ export const createContinueSession = (
     return withStatus({ ...forward, expectModel }, { cacheStatus: statusOf(begun, presence), namedBy }, headers)
   }
 }
+
+/** Of pods that are alike, the preferred one is chosen as if it had computed one token of the prompt. */
+const preferenceOf = ({ preferredPod }: BegunTurn): Pick<TurnToRoute, 'prompt'> =>
+  preferredPod === undefined ? {} : { prompt: { bytes: 0, residentTokens: new Map([[preferredPod, 1]]) } }
 
 const statusOf = (begun: BegunSession, presence: KvPresence): string => {
   switch (begun.kind) {

@@ -7,6 +7,8 @@ export interface ConversationName {
   /** The header or body member that it was sent in, as the configuration spells it. */
   readonly kind: string
   readonly name: string
+  /** Name, of the same kind, of the conversation that this one is a part of. Undefined: of none, as far as is known. */
+  readonly parent?: string | undefined
 }
 
 /** Members of a request body that may hold a name are spelled with this in front. */
@@ -15,8 +17,12 @@ export const bodyNamePrefix = 'body.'
 /** Longest name, in bytes of a header or characters of a body member. */
 const maxNameLength = 256
 
-/** Headers that are part of the name that another header gives: the sub-agents of one conversation. */
-const furtherParts: Readonly<Record<string, string>> = { 'x-claude-code-session-id': 'x-claude-code-agent-id' }
+/** Headers that are a part of the name that another header gives. */
+const partHeaders: Readonly<Record<string, string>> = { 'x-claude-code-session-id': 'x-claude-code-agent-id' }
+
+/** Names a sub-agent's parent, but for the kinds that have a header of their own for it. */
+const parentHeader = 'x-parent-session-id'
+const parentHeaders: Readonly<Record<string, string>> = { 'thread-id': 'session-id' }
 
 /** A member of the body, as Envoy's Lua filter found it: `<member>:<text as in JSON>`. */
 const bodyNameHeader = 'x-context-name'
@@ -37,7 +43,7 @@ export const conversationNameOf = (
     const name = kind.startsWith(bodyNamePrefix)
       ? inBody.get(kind.slice(bodyNamePrefix.length))
       : headerName(request, kind)
-    if (name !== undefined && isName(name)) return { kind, name: withFurtherPart(request, kind, name) }
+    if (name !== undefined && isName(name)) return withParent(request, { kind, name })
   }
   return nameFromFilter(request)
 }
@@ -49,10 +55,13 @@ const headerName = (request: Pick<GatewayRequest, 'header'>, kind: string): stri
   return value === undefined || others.length > 0 || containsSessionId([value]) ? undefined : value
 }
 
-const withFurtherPart = (request: Pick<GatewayRequest, 'header'>, kind: string, name: string): string => {
-  const part = furtherParts[kind]
-  const value = part === undefined ? undefined : headerName(request, part)
-  return value !== undefined && isName(value) ? `${name}\n${value}` : name
+/** A sub-agent has a name of its own, or a further part in the name of its conversation. */
+const withParent = (request: Pick<GatewayRequest, 'header'>, { kind, name }: ConversationName): ConversationName => {
+  const part = partHeaders[kind]
+  const agent = part === undefined ? undefined : headerName(request, part)
+  if (agent !== undefined && isName(agent)) return { kind, name: `${name}\n${agent}`, parent: name }
+  const parent = headerName(request, parentHeaders[kind] ?? parentHeader)
+  return { kind, name, parent: parent === name ? undefined : parent }
 }
 
 const nameFromFilter = (request: Pick<GatewayRequest, 'header'>): ConversationName | undefined => {

@@ -16,6 +16,7 @@ import type { TurnParts } from './session-turn.ts'
 import type { Tenants } from './tenant.ts'
 import { abandonTurn } from './turn.ts'
 import type { TurnTicket } from './turn-ticket.ts'
+import { runWithoutSession } from './without-session.ts'
 
 /** Of sessions that clients' own names choose. */
 export interface ImplicitSettings {
@@ -78,6 +79,14 @@ export const createUseNamedSession = (
     return orNone(() => parseTtlHeader(request, settings)) ?? longer
   }
 
+  /** A sub-agent's prompt often begins like its parent's. */
+  const parentPod = (tenant: TenantKey, model: string, { kind, parent }: ConversationName): string | undefined => {
+    if (parent === undefined) return undefined
+    const key = sessionKeyOf(idOf({ tenant, model, name: { kind, name: parent } }))
+    const resident = [...parts.pools.forModel(model).predictor.residentTokens(key)]
+    return resident.toSorted(([, a], [, b]) => b - a)[0]?.[0]
+  }
+
   return async ({ request, name, prompt, cached, scope }) => {
     const tenant = orNone(() => parts.tenants.tenantOf(request))
     if (tenant === undefined || orNone(() => checkSpliceable(request) ?? true) === undefined) return undefined
@@ -95,17 +104,38 @@ export const createUseNamedSession = (
       return { kind: 'store_unavailable' as const }
     })
     parts.events.lookedUp(begun.kind, namedBy)
-    if (begun.kind === 'store_unavailable' || begun.kind === 'unknown' || begun.kind === 'deleted') return undefined
-    const key = begun.kind === 'expired' ? wanted.key : begun.record.key
-    const expiry = { kind: 'slide' } as const
-    const turn = { request, id, key, tenant, turnId, ttlSeconds: asked, expiry, namedBy, cached, scope }
-    try {
-      return await continueSession(turn, begun)
-    } catch (error) {
-      await abandonTurn(parts, turn)
-      if (error instanceof GatewayError && error.code !== 'rate_limit_exceeded') return undefined
-      throw error
+    const common = { request, tenant, turnId, namedBy, cached, scope }
+    switch (begun.kind) {
+      case 'unknown':
+      case 'deleted':
+        return undefined
+      case 'store_unavailable':
+        return orUnnamed(() => runWithoutSession(parts, { ...common, key: wanted.key, model }, begun.kind))
+      case 'created':
+      case 'active':
+      case 'expired': {
+        const key = begun.kind === 'expired' ? wanted.key : begun.record.key
+        const isNew = begun.kind !== 'expired' && begun.record.pod === undefined
+        const preferredPod = isNew ? parentPod(tenant, model, name) : undefined
+        const turn = { ...common, id, key, ttlSeconds: asked, expiry: { kind: 'slide' }, preferredPod } as const
+        return orUnnamed(() =>
+          continueSession(turn, begun).catch(async (error: unknown) => {
+            await abandonTurn(parts, turn)
+            throw error
+          }),
+        )
+      }
     }
+  }
+}
+
+/** No pod, an unknown policy, and the like: nobody asked for a session. */
+const orUnnamed = async (decide: () => Promise<Decision<TurnTicket>>): Promise<Decision<TurnTicket> | undefined> => {
+  try {
+    return await decide()
+  } catch (error) {
+    if (error instanceof GatewayError && error.code !== 'rate_limit_exceeded') return undefined
+    throw error
   }
 }
 

@@ -5,14 +5,13 @@ import { reportFault } from './context-events.ts'
 import { type BegunTurn, createContinueSession } from './continue-session.ts'
 import type { ActiveTurns } from './end-turn.ts'
 import { checkSpliceable, namedModel, parseTtlHeader, type TtlBounds, turnIdFor } from './request-headers.ts'
-import { cachedResponse } from './response-cache-handler.ts'
-import { type MissReason, missStatus } from './response-headers.ts'
-import { routeTurn } from './route-turn.ts'
+import type { MissReason } from './response-headers.ts'
 import { sessionKeyOf } from './session-id.ts'
 import type { TurnParts } from './session-turn.ts'
 import type { Tenants } from './tenant.ts'
-import { abandonTurn, startPlainTurn, withStatus } from './turn.ts'
+import { abandonTurn } from './turn.ts'
 import type { TurnTicket } from './turn-ticket.ts'
+import { runWithoutSession } from './without-session.ts'
 
 export interface UseSettings extends TtlBounds {
   readonly leaseMs: number
@@ -34,18 +33,16 @@ export const createUseSession = (
   const continueSession = createContinueSession(parts)
   const expiry: BegunTurn['expiry'] = settings.sliding ? { kind: 'slide' } : { kind: 'keep' }
 
-  const plainTurn = async (
+  const plainTurn = (
     turn: UseTurn,
     reason: MissReason,
     headers: Readonly<Record<string, string>> = {},
   ): Promise<Decision<TurnTicket>> => {
-    const cacheStatus = missStatus(reason)
-    if (turn.cached !== undefined) return cachedResponse(turn.cached, { ...headers, 'x-context-cache': cacheStatus })
     // The id may be that of another tenant's session: what is known of it decides nothing, and nothing is added to it.
     // While the store is away nobody knows, and a session's turns stay on its pod.
     const key = reason === 'store_unavailable' ? turn.key : hash('sha256', `${turn.tenant} ${turn.key}`, 'base64url')
-    const route = routeTurn(parts, turn.request, { key, model: namedModel(turn.request, turn.body) })
-    return withStatus(await startPlainTurn(parts, { ...turn, route }, turn.scope), { cacheStatus }, headers)
+    const model = namedModel(turn.request, turn.body)
+    return runWithoutSession(parts, { ...turn, key, model }, reason, headers)
   }
 
   const rejectUnknown = (code: 'session_not_found' | 'session_deleted' | 'session_expired'): void => {

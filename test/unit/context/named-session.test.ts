@@ -17,7 +17,9 @@ const told = (model = 'm', marks = '0000000a'): Readonly<Record<string, string>>
   'x-context-marks': marks,
 })
 
-const turn = (headers: NonNullable<SentRequest['headers']>, more: Partial<SentRequest> = {}): SentRequest => ({
+type RequestHeaders = NonNullable<SentRequest['headers']>
+
+const turn = (headers: RequestHeaders, more: Partial<SentRequest> = {}): SentRequest => ({
   path: '/v1/chat/completions',
   ...more,
   headers: { ...told(), ...headers },
@@ -148,12 +150,41 @@ describe('a session that a client names', () => {
     })
   })
 
-  test('while the session store is away, the request is answered as if it had no name', async () => {
+  test('while the session store is away, it runs without its KV, at its pod', async () => {
     const gateway = open()
-    await serve(gateway, turn({ 'session-id': 'a' }))
+    const { destinations } = await serve(gateway, turn({ 'session-id': 'a' }))
     gateway.store.breakDown(['beginNamed'])
+    const away = forwarded(await gateway.send(turn({ 'session-id': 'a' })))
 
-    expect(await gateway.send(turn({ 'session-id': 'a' }))).toMatchObject({ kind: 'passthrough' })
+    expect(cacheStatusOf(away)).toBe('miss; reason=store_unavailable')
+    expect(away.destinations).toEqual(destinations)
+    expect(idOf(away)).toBe('')
+  })
+
+  test.each<{ readonly agent: string; readonly main: RequestHeaders; readonly part: RequestHeaders }>([
+    {
+      agent: 'with a further header',
+      main: { 'x-claude-code-session-id': 'a' },
+      part: { 'x-claude-code-session-id': 'a', 'x-claude-code-agent-id': '1' },
+    },
+    {
+      agent: 'that names its parent',
+      main: { 'x-session-id': 'a' },
+      part: { 'x-session-id': 'b', 'x-parent-session-id': 'a' },
+    },
+    {
+      agent: 'with a thread of its own',
+      main: { 'thread-id': 'a', 'session-id': 'a' },
+      part: { 'thread-id': 'b', 'session-id': 'a' },
+    },
+  ])('a sub-agent $agent begins at the pod of its conversation', async ({ main, part }) => {
+    const pods = Array.from({ length: 8 }, (_, index) => `127.0.0.1:${19_101 + index}`)
+    const gateway = open({ pods })
+    const parent = await serve(gateway, turn(main))
+    const agents = await Promise.all([1, 2, 3].map(() => serve(gateway, turn(part))))
+
+    expect(agents.map(({ destinations: [pod] }) => pod)).toEqual([1, 2, 3].map(() => parent.destinations[0]))
+    expect(agents.map(idOf)).not.toContain(idOf(parent))
   })
 
   test('a first turn that fails leaves nothing behind', async () => {
