@@ -98,10 +98,22 @@ local function body_name(text, members)
   return nil
 end
 
+-- Claude Code puts a line with a hash in front of its system prompt, another one with every request: no engine that keeps
+-- it would find the prompt's beginning again. Blanks in its place, as many as it has.
+local function without_billing_line(text)
+  local _, from = find(text, '"system"', 1, true)
+  local first, stop = nil, nil
+  if from ~= nil then first, stop = find(text, '"x-anthropic-billing-header:', from, true) end
+  local quote = first and find(text, '"', stop, true)
+  if quote == nil then return nil end
+  return sub(text, 1, stop) .. string.rep(" ", quote - stop - 1) .. sub(text, quote)
+end
+
 function envoy_on_request(handle)
   local headers, context = handle:headers(), handle:filterContext()
   -- (These objects do not outlive the wait for the body.)
   local members, picks = context:get("members"), context:get("pick")
+  local is_messages = find(headers:get(":path"), "^/v1/messages")
   if is_encoded(headers) then return end
   local body = handle:body()
   if body == nil then return end
@@ -111,6 +123,8 @@ function envoy_on_request(handle)
   if not (find(text, "^[ \t\r\n]*{") and find(sub(text, -256), "}[ \t\r\n]*$")) then return end
   local name = body_name(text, members)
   if picks and name == nil then return end
+  local changed = is_messages and without_billing_line(text)
+  if changed then body:setBytes(changed) end
   local model, others = texts_of(text, '"model"', max_model_bytes)
   if name ~= nil then headers:replace("x-context-name", name) end
   if model ~= nil and not others then

@@ -97,7 +97,7 @@ export const createContextCacheManager = (given: ContextParts, settings: Context
       return waits ? { kind: 'need-body', decide: (body, bodyScope) => use(bodyScope, body) } : use(scope)
     }
     if (containsSessionId(ids)) throw new GatewayError('invalid_session_id', { param: 'x-session-id' })
-    return decideNamed(request, { cached, scope }, async (name = id, by) => {
+    return decideNamed(request, { api, cached, scope }, async (name = id, by) => {
       if (cached !== undefined) return cachedResponse(cached)
       if (request.pick !== undefined) return plain.generate(request, name, by)
       return name === undefined ? { kind: 'passthrough', destinations: [] } : passForeign(request, name)

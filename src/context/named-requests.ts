@@ -1,5 +1,7 @@
 import type { Slices } from '../async/slices.ts'
 import type { JsonLimits } from '../json/scan-json-object.ts'
+import { blankChangingLine } from '../openai/changing-line.ts'
+import type { InferenceApi } from '../openai/create-body.ts'
 import type { Decision, GatewayRequest, HeadersDecision, RequestScope } from './context-cache-manager.ts'
 import { bodyNamePrefix, type ConversationName, conversationNameOf } from './conversation-name.ts'
 import { promptFromHeaders, readNamedBody } from './named-prompt.ts'
@@ -29,11 +31,14 @@ export const createNamedRequests = (
 
   const readBody = (
     request: GatewayRequest,
+    api: InferenceApi,
     cached: CacheHit | undefined,
     unnamed: DecideUnnamed,
   ): HeadersDecision<TurnTicket> => ({
     kind: 'need-body',
     decide: async (body, scope) => {
+      // An endpoint picker forwards these bytes; elsewhere Envoy's Lua filter has changed its own.
+      if (request.pick !== undefined && api === 'messages') blankChangingLine(body)
       const read = await parts.slices.run(readNamedBody(body, names, settings), scope.signal)
       const name = conversationNameOf(request, names, read?.members)
       const decided =
@@ -46,9 +51,10 @@ export const createNamedRequests = (
 
   return async (
     request: GatewayRequest,
-    { cached, scope }: { readonly cached: CacheHit | undefined; readonly scope: RequestScope },
+    given: { readonly api: InferenceApi; readonly cached: CacheHit | undefined; readonly scope: RequestScope },
     unnamed: DecideUnnamed,
   ): Promise<HeadersDecision<TurnTicket>> => {
+    const { api, cached, scope } = given
     const name: ConversationName | undefined = names.length === 0 ? undefined : conversationNameOf(request, names)
     const prompt = promptFromHeaders(request)
     const isPicker = request.pick !== undefined
@@ -56,6 +62,6 @@ export const createNamedRequests = (
       return useOrElse({ request, name, prompt, cached, scope }, unnamed)
     const canRead = request.bodyReadable && !request.endOfStream
     const mayHaveName = name !== undefined || (mayStandInBody && isPicker)
-    return canRead && mayHaveName ? readBody(request, cached, unnamed) : unnamed(name?.name, scope)
+    return canRead && mayHaveName ? readBody(request, api, cached, unnamed) : unnamed(name?.name, scope)
   }
 }

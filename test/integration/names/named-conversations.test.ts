@@ -71,6 +71,29 @@ test('where the text names several models, the outermost one counts', async () =
   expect(idOf(nested)).toBe(idOf(plain))
 })
 
+test("the changing line of Claude Code's system prompt is the same for every engine", async () => {
+  const turn = (hash: string) =>
+    call(`${stack.url}/v1/messages?beta=true`, {
+      headers: { 'x-claude-code-session-id': 'billed' },
+      body: {
+        model,
+        max_tokens: 1,
+        messages: [{ role: 'user', content: 'x-anthropic-billing-header: mine' }],
+        system: [
+          { type: 'text', text: `x-anthropic-billing-header: cc_version=2; cch=${hash};` },
+          { type: 'text', text: 'You help.' },
+        ],
+      },
+    })
+  await turn('12345')
+  await turn('abcde')
+  const [first, next] = pod.requests().slice(-2)
+
+  expect(next?.body).toBe(first?.body)
+  expect(first?.body).toContain('"content":"x-anthropic-billing-header: mine"')
+  expect(first?.body).toContain('"text":"You help."')
+})
+
 test('six first turns at the same time are one session', async () => {
   const answers = await Promise.all(Array.from({ length: 6 }, () => ask({ 'thread-id': 'at-once' })))
 
