@@ -36,16 +36,19 @@ export const createNamedRequests = (
     unnamed: DecideUnnamed,
   ): HeadersDecision<TurnTicket> => ({
     kind: 'need-body',
-    decide: async (body, scope) => {
-      // An endpoint picker forwards these bytes; elsewhere Envoy's Lua filter has changed its own.
-      if (request.pick !== undefined && api === 'messages') blankChangingLine(body)
-      const read = await parts.slices.run(readNamedBody(body, names, settings), scope.signal)
-      const name = conversationNameOf(request, names, read?.members)
-      const decided =
-        name === undefined || read === undefined
-          ? await unnamed(name?.name, scope)
-          : await useOrElse({ request, name, prompt: read.prompt, cached, scope }, unnamed)
-      return decided.kind === 'need-body' ? decided.decide(body, scope) : decided
+    // No function here keeps a body that is not forwarded: it is free as soon as it is read.
+    decide: (body, scope) => {
+      const forwarded = request.pick === undefined ? undefined : body
+      if (forwarded !== undefined && api === 'messages') blankChangingLine(forwarded)
+      return parts.slices.run(readNamedBody(body, names, settings), scope.signal).then(async (read) => {
+        scope.releaseBody()
+        const name = conversationNameOf(request, names, read?.members)
+        const decided =
+          name === undefined || read === undefined
+            ? await unnamed(name?.name, scope)
+            : await useOrElse({ request, name, prompt: read.prompt, cached, scope }, unnamed)
+        return decided.kind === 'need-body' ? decided.decide(forwarded ?? noBody, scope) : decided
+      })
     },
   })
 
@@ -65,3 +68,5 @@ export const createNamedRequests = (
     return canRead && mayHaveName ? readBody(request, api, cached, unnamed) : unnamed(name?.name, scope)
   }
 }
+
+const noBody = Buffer.alloc(0)
