@@ -30,6 +30,7 @@ end
 
 -- Marks. As in src/openai/prompt-marks.ts, number for number.
 local max_messages, max_marks, text_bytes, other_bytes, look_bytes = 2048, 64, 256, 32, 320
+local max_marked_bytes = 4194304
 
 local function mix_one(state, value) return tobit(bxor(rol(state, 7), value) * 31 + 17) end
 
@@ -60,6 +61,7 @@ local function head_of(text, from)
 end
 
 local function prompt_marks(text)
+  text = sub(text, 1, max_marked_bytes)
   local marks, state = {}, 0
   local _, stop = find(text, '"content"', 1, true)
   while stop ~= nil and #marks < max_messages do

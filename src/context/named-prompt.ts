@@ -1,8 +1,9 @@
 import type { SlicedWork } from '../async/slices.ts'
 import { readJson } from '../json/read-json.ts'
 import { type JsonLimits, type JsonMember, scanJsonObject } from '../json/scan-json-object.ts'
+import { findBytes } from '../openai/find-bytes.ts'
 import { maxModelLength } from '../openai/model-in.ts'
-import { promptMarks } from '../openai/prompt-marks.ts'
+import { maxMarkedBytes, promptMarks } from '../openai/prompt-marks.ts'
 import type { GatewayRequest } from './context-cache-manager.ts'
 import { bodyNamePrefix } from './conversation-name.ts'
 
@@ -57,7 +58,8 @@ export function* readNamedBody(
     }),
   )
   const marks = yield* promptMarks(body)
-  const asked = [textOf('prompt_cache_retention') ?? '', body.includes('"ttl":"1h"') ? '1h' : '']
+  const asksForAnHour = (yield* findBytes(body.subarray(0, maxMarkedBytes), anHour)) !== -1
+  const asked = [textOf('prompt_cache_retention') ?? '', asksForAnHour ? '1h' : '']
   const ttlSeconds = Math.max(...asked.map((retention) => retentions.get(retention) ?? 0))
   return { prompt: { model, marks, ttlSeconds }, members }
 }
@@ -67,6 +69,8 @@ const retentions: ReadonlyMap<string, number> = new Map([
   ['24h', 86_400],
   ['1h', 3600],
 ])
+
+const anHour = Buffer.from('"ttl":"1h"')
 
 const unmarked: readonly string[] = ['-']
 

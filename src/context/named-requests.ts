@@ -1,10 +1,10 @@
-import type { Slices } from '../async/slices.ts'
+import type { SlicedWork, Slices } from '../async/slices.ts'
 import type { JsonLimits } from '../json/scan-json-object.ts'
 import { blankChangingLine } from '../openai/changing-line.ts'
 import type { InferenceApi } from '../openai/create-body.ts'
 import type { Decision, GatewayRequest, HeadersDecision, RequestScope } from './context-cache-manager.ts'
 import { bodyNamePrefix, type ConversationName, conversationNameOf } from './conversation-name.ts'
-import { promptFromHeaders, readNamedBody } from './named-prompt.ts'
+import { type NamedBody, promptFromHeaders, readNamedBody } from './named-prompt.ts'
 import type { CacheHit } from './response-cache-handler.ts'
 import type { TurnTicket } from './turn-ticket.ts'
 import type { NamedTurn } from './use-named-session.ts'
@@ -29,6 +29,11 @@ export const createNamedRequests = (
   const useOrElse = async (turn: NamedTurn, unnamed: DecideUnnamed): Promise<HeadersDecision<TurnTicket>> =>
     (await parts.use(turn)) ?? unnamed(turn.name.name, turn.scope)
 
+  function* read(body: Buffer, changes: boolean): SlicedWork<NamedBody | undefined> {
+    if (changes) yield* blankChangingLine(body)
+    return yield* readNamedBody(body, names, settings)
+  }
+
   const readBody = (
     request: GatewayRequest,
     api: InferenceApi,
@@ -39,16 +44,17 @@ export const createNamedRequests = (
     // No function here keeps a body that is not forwarded: it is free as soon as it is read.
     decide: (body, scope) => {
       const forwarded = request.pick === undefined ? undefined : body
-      if (forwarded !== undefined && api === 'messages') blankChangingLine(forwarded)
-      return parts.slices.run(readNamedBody(body, names, settings), scope.signal).then(async (read) => {
-        scope.releaseBody()
-        const name = conversationNameOf(request, names, read?.members)
-        const decided =
-          name === undefined || read === undefined
-            ? await unnamed(name?.name, scope)
-            : await useOrElse({ request, name, prompt: read.prompt, cached, scope }, unnamed)
-        return decided.kind === 'need-body' ? decided.decide(forwarded ?? noBody, scope) : decided
-      })
+      return parts.slices
+        .run(read(body, forwarded !== undefined && api === 'messages'), scope.signal)
+        .then(async (told) => {
+          scope.releaseBody()
+          const name = conversationNameOf(request, names, told?.members)
+          const decided =
+            name === undefined || told === undefined
+              ? await unnamed(name?.name, scope)
+              : await useOrElse({ request, name, prompt: told.prompt, cached, scope }, unnamed)
+          return decided.kind === 'need-body' ? decided.decide(forwarded ?? noBody, scope) : decided
+        })
     },
   })
 

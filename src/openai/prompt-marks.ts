@@ -1,7 +1,10 @@
 import type { SlicedWork } from '../async/slices.ts'
+import { findBytes } from './find-bytes.ts'
 
 /** Messages of a prompt that are looked at. A longer prompt has the marks of its first ones. */
 const maxMessages = 2048
+/** Of a body, how much is looked at. */
+export const maxMarkedBytes = 4_194_304
 /** Most marks of a prompt: those of its last messages. A turn adds fewer. */
 const maxMarks = 64
 /** Of a message, how many bytes a mark covers. */
@@ -10,8 +13,8 @@ const textBytes = 256
 const otherBytes = 32
 /** From a member's name to the end of what is read of its value. */
 const lookBytes = 320
-/** Messages per slice, some 0.5 ms. */
-const messagesAtOnce = 512
+/** Messages per slice, at most 2 ms. */
+const messagesAtOnce = 128
 
 const content = Buffer.from('"content"')
 
@@ -21,20 +24,21 @@ const content = Buffer.from('"content"')
  * change from turn to turn is left out: the ends of messages, `cache_control`, and whether a text stands in a list. A
  * prompt without messages has one mark, of its beginning. In slices. `deploy/envoy/session-names.lua` does the same.
  */
-export function* promptMarks(body: Buffer): SlicedWork<readonly string[]> {
+export function* promptMarks(whole: Buffer): SlicedWork<readonly string[]> {
+  const body = whole.subarray(0, maxMarkedBytes)
   const marks: string[] = []
   let state = 0
-  let at = body.indexOf(content)
+  let at = yield* findBytes(body, content)
   for (let looked = 1; at !== -1 && marks.length < maxMessages; looked += 1) {
     const head = headOf(body, at + content.length)
     if (head !== undefined) {
       state = mix(state, head)
       marks.push(markOf(state))
     }
-    at = body.indexOf(content, at + content.length)
+    at = yield* findBytes(body, content, at + content.length)
     if (looked % messagesAtOnce === 0) yield
   }
-  return marks.length === 0 ? [markOf(mix(0, beginningOf(body)))] : marks.slice(-maxMarks)
+  return marks.length === 0 ? [markOf(mix(0, yield* beginningOf(body)))] : marks.slice(-maxMarks)
 }
 
 /** What a mark covers of the value behind a member's name. Undefined: it is no message's content. */
@@ -52,9 +56,9 @@ const untilQuote = (text: string): string => {
 }
 
 /** Of a prompt that is one text. */
-const beginningOf = (body: Buffer): string => {
-  for (const name of ['"prompt"', '"input"']) {
-    const at = body.indexOf(name)
+function* beginningOf(body: Buffer): SlicedWork<string> {
+  for (const name of [Buffer.from('"prompt"'), Buffer.from('"input"')]) {
+    const at = yield* findBytes(body, name)
     if (at !== -1) return headOf(body, at + name.length) ?? ''
   }
   return ''
