@@ -1,6 +1,7 @@
 import { encode } from '@msgpack/msgpack'
 import { createAccessLog } from '../../src/accesslog/access-log.ts'
 import type { SlicedWork } from '../../src/async/slices.ts'
+import { readNamedBody } from '../../src/context/named-prompt.ts'
 import { createExtProcCodec } from '../../src/extproc/codec.ts'
 import { maxJsonLength, readJson } from '../../src/json/read-json.ts'
 import { decodeEvents } from '../../src/kvcache/kv-events/decode-events.ts'
@@ -81,6 +82,15 @@ const readersFor = (seed: number, bytes: number): readonly Reader[] => [
     name: `body of a turn at the picker, ${bytes} bytes`,
     inputs: bodies(seed, bytes),
     read: (input) => stepsOf(namesOtherModel(input, 'another model')),
+  },
+  {
+    name: `body of a turn by a client's name, ${bytes} bytes`,
+    inputs: new Map([
+      ...bodies(seed, bytes),
+      ['contents', Buffer.from(`{"model":"m","messages":[${'{"content":"a"},'.repeat(bytes / 16)}{}]}`)],
+      ['halves of a name', Buffer.from(`{"model":"m","messages":"${'conten'.repeat(bytes / 6)}"}`)],
+    ]),
+    read: (input) => stepsOf(readNamedBody(input, ['body.prompt_cache_key'], jsonLimits)),
   },
   {
     name: 'body of a PATCH, 64 KiB',
