@@ -4,7 +4,7 @@ import type { JsonLimits } from '../json/scan-json-object.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 import { parseJsonObject } from '../openai/parse-json-object.ts'
 import { digestOf, type SessionRecord } from '../sessions/session-record.ts'
-import { type SessionStore, StoreUnavailableError } from '../sessions/session-store.ts'
+import { type SessionStore, StoreUnavailableError, type WholeSession } from '../sessions/session-store.ts'
 import type { Decision, GatewayRequest, HeadersDecision } from './context-cache-manager.ts'
 import type { ContextEvents } from './context-events.ts'
 import type { Pools } from './pools.ts'
@@ -36,7 +36,7 @@ export const createManageSessions = (
   },
   settings: ManageSettings,
 ) => {
-  const found = (record: SessionRecord | undefined, id: string): Decision<TurnTicket> => {
+  const found = (record: WholeSession | undefined, id: string): Decision<TurnTicket> => {
     if (record === undefined) throw new GatewayError('session_not_found')
     const namedBy = parts.sessionIds.decrypt(record.sealedId, record.tenant)?.namedBy
     return response(sessionView({ id, namedBy }, record))
@@ -129,20 +129,33 @@ const readPage = (query: URLSearchParams): Omit<Parameters<SessionStore['list']>
 }
 
 /** A session as clients see it. Times in whole seconds since 1970, as in OpenAI's objects. Nothing of a prompt. */
-const sessionView = ({ id, namedBy }: NamedSessionId, record: SessionRecord): unknown => ({
-  id,
-  object: 'context',
-  named_by: namedBy ?? null,
-  digest: digestOf(record.key),
-  model: record.model,
-  created_at: Math.floor(record.createdAtMs / 1000),
-  expires_at: Math.floor(record.expiresAtMs / 1000),
-  ttl: record.ttlSeconds,
-  turns: record.turns,
-  tokens: record.tokens,
-  kv: {
-    pod: record.pod ?? null,
-    stored: record.kv === undefined ? null : { tokens: record.kv.tokens, bytes: record.kv.bytes, turn: record.kv.turn },
-    note: record.kvStatus ?? null,
-  },
-})
+const sessionView = ({ id, namedBy }: NamedSessionId, session: WholeSession): unknown => {
+  const prompts = [session, ...session.branches]
+  const { pod, kv, kvStatus } = prompts.reduce((main, each) => (each.tokens.prompt > main.tokens.prompt ? each : main))
+  return {
+    id,
+    object: 'context',
+    named_by: namedBy ?? null,
+    prompts: prompts.length,
+    digest: digestOf(session.key),
+    model: session.model,
+    created_at: Math.floor(session.createdAtMs / 1000),
+    expires_at: Math.floor(session.expiresAtMs / 1000),
+    ttl: session.ttlSeconds,
+    turns: sumOf(prompts, ({ turns }) => turns),
+    tokens: {
+      prompt: sumOf(prompts, ({ tokens }) => tokens.prompt),
+      output: sumOf(prompts, ({ tokens }) => tokens.output),
+      cached: sumOf(prompts, ({ tokens }) => tokens.cached),
+    },
+    // Of the prompt with most of the tokens.
+    kv: {
+      pod: pod ?? null,
+      stored: kv === undefined ? null : { tokens: kv.tokens, bytes: kv.bytes, turn: kv.turn },
+      note: kvStatus ?? null,
+    },
+  }
+}
+
+const sumOf = (records: readonly SessionRecord[], count: (record: SessionRecord) => number): number =>
+  records.reduce((sum, record) => sum + count(record), 0)

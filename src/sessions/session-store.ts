@@ -98,8 +98,13 @@ export type CompleteOutcome =
   /** Deleted or forgotten meanwhile: nothing was written, and whatever the turn left behind is queued for removal. */
   | { readonly kind: 'gone' }
 
+/** A session with its branches beside the first, of which only a name's has any. */
+export interface WholeSession extends SessionRecord {
+  readonly branches: readonly SessionRecord[]
+}
+
 export interface SessionPage {
-  readonly records: readonly SessionRecord[]
+  readonly records: readonly WholeSession[]
   readonly hasMore: boolean
 }
 
@@ -150,7 +155,7 @@ export interface SessionStore {
   setKvStatus(change: { readonly key: SessionKey; readonly status: string }): Promise<void>
   /** Drops stored KV of no use from the sessions that have it, queues its removal; resolves to how many had some. */
   dropArtefacts(drop: { readonly artefactIds: readonly string[]; readonly reason: string }): Promise<number>
-  get(session: OwnedSession): Promise<SessionRecord | undefined>
+  get(session: OwnedSession): Promise<WholeSession | undefined>
   /**
    * The tenant's live sessions, newest first; `after` is the last key of the page before, and may have ended meanwhile.
    * Once nothing is known of it any more the list starts over. `limit` 1 to 100.
@@ -161,7 +166,7 @@ export interface SessionStore {
     readonly after: SessionKey | undefined
   }): Promise<SessionPage>
   /** Sets the TTL anew from now. */
-  setTtl(change: OwnedSession & { readonly ttlSeconds: number }): Promise<SessionRecord | undefined>
+  setTtl(change: OwnedSession & { readonly ttlSeconds: number }): Promise<WholeSession | undefined>
   /** Deletes, also one that expired and a turn is about to start anew. `false`: the tenant has no such session. */
   remove(session: OwnedSession): Promise<boolean>
   /** Names this store for all gateways that share it. When its data is lost, it gets what the first to ask calls it. */

@@ -1,5 +1,5 @@
 import { clampCount, kvStoreFullStatus, maxBranches } from '../limits.ts'
-import { branchKeyOf, type SessionKey, type SessionRecord, type TenantKey } from '../session-record.ts'
+import { branchKeyOf, type SessionKey, type TenantKey } from '../session-record.ts'
 import type {
   BeginNamedOutcome,
   BeginNamedTurn,
@@ -11,6 +11,7 @@ import type {
   NewSession,
   SessionPage,
   SessionStore,
+  WholeSession,
 } from '../session-store.ts'
 import type { MemoryRemovals } from './memory-removals.ts'
 import { type Branch, type MemorySession, type Tombstone, toRecord } from './memory-session.ts'
@@ -123,23 +124,26 @@ export class MemorySessions {
     this.#table.touch(session, nowMs)
   }
 
-  get(key: SessionKey, tenant: TenantKey, nowMs: number): SessionRecord | undefined {
+  get(key: SessionKey, tenant: TenantKey, nowMs: number): WholeSession | undefined {
     const session = this.#findOwned(key, tenant, nowMs)
-    return session && toRecord(session)
+    return session && this.#whole(session, nowMs)
   }
 
   list(tenant: TenantKey, after: SessionKey | undefined, limit: number, nowMs: number): SessionPage {
     const sessions = this.#table.list(tenant, after, limit + 1, nowMs)
-    return { records: sessions.slice(0, limit).map(toRecord), hasMore: sessions.length > limit }
+    return {
+      records: sessions.slice(0, limit).map((session) => this.#whole(session, nowMs)),
+      hasMore: sessions.length > limit,
+    }
   }
 
-  setTtl(key: SessionKey, tenant: TenantKey, ttlSeconds: number, nowMs: number): SessionRecord | undefined {
+  setTtl(key: SessionKey, tenant: TenantKey, ttlSeconds: number, nowMs: number): WholeSession | undefined {
     const session = this.#findOwned(key, tenant, nowMs)
     if (session === undefined) return undefined
     session.ttlSeconds = ttlSeconds
     session.expiresAtMs = nowMs + ttlSeconds * 1000
     this.#table.reschedule(session)
-    return toRecord(session)
+    return this.#whole(session, nowMs)
   }
 
   remove(key: SessionKey, tenant: TenantKey, nowMs: number): boolean {
@@ -185,6 +189,15 @@ export class MemorySessions {
     if (session === undefined) return false
     this.#table.dropKv(session, reason, nowMs)
     return true
+  }
+
+  #whole(session: MemorySession, nowMs: number): WholeSession {
+    const branches = [...session.branches.keys()].flatMap((number) => {
+      const isOther = number > 0 && session.branches[number] !== undefined
+      const branch = isOther ? this.#findOwned(branchKeyOf(session.key, number), session.tenant, nowMs) : undefined
+      return branch === undefined ? [] : [toRecord(branch)]
+    })
+    return { ...toRecord(session), branches }
   }
 
   /** An expired session that a turn may still revive. */

@@ -10,6 +10,7 @@ import type {
   CreateOutcome,
   SessionStore,
   TurnExpiry,
+  WholeSession,
 } from '../session-store.ts'
 import { createScriptRunner, readAll, type ScriptReply } from './session-script-runner.ts'
 import { assertId, escapeLine, readTombstone, toRecord, unescapeLine } from './session-text.ts'
@@ -61,6 +62,11 @@ const toBeginNamedOutcome = (reply: ScriptReply, tenant: TenantKey): BeginNamedO
   reply.outcome === 'created'
     ? { kind: 'created', record: toRecord(reply.detail, tenant), nowMs: reply.nowMs }
     : toBeginOutcome(reply, tenant)
+
+const toWholeSession = (snapshot: unknown, tenant: TenantKey): WholeSession => {
+  const branches = Array.isArray(snapshot) ? snapshot[3] : undefined
+  return { ...toRecord(snapshot, tenant), branches: readAll(branches, (branch) => toRecord(branch, tenant)) }
+}
 
 const turnArgs = ({ key, tenant, turnId }: Pick<BeginTurn, 'key' | 'tenant' | 'turnId'>): readonly string[] => [
   assertId(key),
@@ -146,20 +152,20 @@ export const createRedisSessionStore = ({
 
     async get({ key, tenant }) {
       const { outcome, detail } = await run('get', [key, tenant])
-      return outcome === 'found' ? toRecord(detail, tenant) : undefined
+      return outcome === 'found' ? toWholeSession(detail, tenant) : undefined
     },
 
     async list({ tenant, limit, after }) {
       for (;;) {
         const { outcome, detail } = await run('list', [tenant, limit, after ?? ''])
-        const records = readAll(detail, (snapshot) => toRecord(snapshot, tenant))
+        const records = readAll(detail, (snapshot) => toWholeSession(snapshot, tenant))
         if (outcome !== 'again') return { records, hasMore: outcome === 'more' }
       }
     },
 
     async setTtl({ key, tenant, ttlSeconds }) {
       const { outcome, detail } = await run('set-ttl', [key, tenant, clampCount(ttlSeconds)])
-      return outcome === 'found' ? toRecord(detail, tenant) : undefined
+      return outcome === 'found' ? toWholeSession(detail, tenant) : undefined
     },
 
     async remove({ key, tenant }) {

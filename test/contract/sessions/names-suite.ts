@@ -77,6 +77,16 @@ export const describeNamedSessions = (calls: StoreCalls): void => {
       expect(await keyOf(beginNamed('turn-9', { marks: ['prompt-0', 'more'] }))).toBe(session)
     })
 
+    test('the session shows its branches, and so does the list', async () => {
+      await takeTurn('turn-1', { marks: ['a'] })
+      const other = await takeTurn('turn-2', { marks: ['b'] })
+
+      const whole = { key: session, turns: 1, branches: [{ key: other, turns: 1 }] }
+      expect(await get()).toMatchObject(whole)
+      expect(await list()).toMatchObject({ records: [whole] })
+      expect(await calls.setTtl(60)).toMatchObject(whole)
+    })
+
     test('where turns hold every branch, another prompt has no session', async () => {
       for (let branch = 0; branch < maxBranches; branch++) await beginNamed(`turn-${branch}`, { marks: [`p${branch}`] })
 

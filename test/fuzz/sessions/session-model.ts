@@ -111,6 +111,15 @@ export class SessionModel {
     )
   }
 
+  /** The branches beside the first, as anyone sees them. */
+  branchesOf(session: ModelSession | undefined): readonly SessionKey[] {
+    const numbers = [...(session?.branches.keys() ?? [])].toSorted()
+    return numbers.flatMap((number) => {
+      const branch = session && number > 0 ? this.live(branchKeyOf(session.key, number), session.tenant) : undefined
+      return branch === undefined ? [] : [branch.key]
+    })
+  }
+
   create(wanted: NewSession): { readonly kind: 'created' | 'existing' | 'key-reused'; readonly key: SessionKey } {
     const { key, tenant, retryOf } = wanted
     const known = retryOf && this.retryKeys.get(retryOf.digest)

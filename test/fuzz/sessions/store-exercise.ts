@@ -1,10 +1,11 @@
 import { expect } from '@jest/globals'
 import type { ClaimedRemoval } from '../../../src/sessions/removal-queue.ts'
 import type { SessionKey, SessionRecord, StoredKv, TenantKey } from '../../../src/sessions/session-record.ts'
-import type { NewSession, TurnExpiry } from '../../../src/sessions/session-store.ts'
+import type { NewSession, TurnExpiry, WholeSession } from '../../../src/sessions/session-store.ts'
 import { type StoreUnderTest, sessionKey, tenantKey } from '../../contract/sessions/store-under-test.ts'
 import { beginNamed } from './named-model.ts'
-import { type ModelOptions, type ModelSession, SessionModel } from './session-model.ts'
+import { pick } from './picked-fields.ts'
+import { type ModelOptions, SessionModel } from './session-model.ts'
 import { type OperationName, type StoreOperation, unitMs, unitSeconds } from './store-operation.ts'
 
 const tenants = [tenantKey('alice'), tenantKey('mallory')] as const
@@ -127,7 +128,7 @@ export class StoreExercise {
       const needsRoom =
         this.#model.mayCommit(key, kv, isLate) && this.#model.isTooMuch(key, kv) && kv.bytes <= this.#kvLimit.maxBytes
       const tenant = this.#model.live(key)?.tenant ?? tenants[0]
-      const { createdAtMs = 0 } = (await this.#under.store.get({ key, tenant })) ?? {}
+      const { createdAtMs = 0 } = (await this.#get(key, tenant)) ?? {}
       const life = isLate ? createdAtMs - unitMs : createdAtMs
       const won = await this.#under.store.commitKv({ key, createdAtMs: life, kv })
       if (needsRoom) {
@@ -146,14 +147,16 @@ export class StoreExercise {
 
     get: async (operation) => {
       const { key, tenant } = this.#turn(operation)
-      const record = await this.#under.store.get({ key, tenant })
-      expect(record?.key).toBe(this.#model.live(key, tenant)?.key)
+      const record = await this.#get(key, tenant)
+      const expected = this.#model.live(key, tenant)
+      expect(record?.key).toBe(expected?.key)
+      expect(branchesOf(record)).toEqual(this.#model.branchesOf(expected))
       if (record !== undefined) await this.#compare(record, key)
     },
 
     list: async (operation) => {
       const tenant = tenants[operation.tenant] ?? tenants[0]
-      const records: SessionRecord[] = []
+      const records: WholeSession[] = []
       for (let more = true; more; ) {
         const page = await this.#under.store.list({ tenant, limit: operation.count, after: records.at(-1)?.key })
         expect(page.records.length).toBeLessThanOrEqual(operation.count)
@@ -161,8 +164,10 @@ export class StoreExercise {
         more = page.hasMore
         expect(more && page.records.length === 0).toBe(false)
       }
-      const expected = this.#model.liveOf(tenant).map(({ key }) => key)
-      expect(records.map(({ key }) => key).sort()).toEqual(expected.sort())
+      const expected = this.#model.liveOf(tenant)
+      const listed = records.map((record) => [record.key, ...branchesOf(record)])
+      const live = expected.map((session) => [session.key, ...this.#model.branchesOf(session)])
+      expect(listed.map(String).sort()).toEqual(live.map(String).sort())
       const createdMs = records.map(({ createdAtMs }) => createdAtMs)
       expect(createdMs).toEqual(createdMs.toSorted((a, b) => b - a))
       for (const record of records) await this.#compare(record, record.key)
@@ -173,13 +178,14 @@ export class StoreExercise {
       const ttlSeconds = operation.time * unitSeconds
       const record = await this.#under.store.setTtl({ key, tenant, ttlSeconds })
       expect(record !== undefined).toBe(this.#model.setTtl(key, tenant, ttlSeconds))
+      expect(branchesOf(record)).toEqual(this.#model.branchesOf(this.#model.live(key, tenant)))
       if (record !== undefined) await this.#compare(record, key)
     },
 
     remove: async (operation) => {
       const { key, tenant } = this.#turn(operation)
       expect(await this.#under.store.remove({ key, tenant })).toBe(this.#model.remove(key, tenant))
-      expect(await this.#under.store.get({ key, tenant })).toBeUndefined()
+      expect(await this.#get(key, tenant)).toBeUndefined()
     },
 
     expireDue: async () => {
@@ -253,7 +259,7 @@ export class StoreExercise {
     for (const session of this.#model.sessions.values()) {
       const { key, tenant, kv } = session
       if (kv === undefined || !this.#model.isLive(session) || this.#model.isOver(session)) continue
-      const record = await this.#under.store.get({ key, tenant })
+      const record = await this.#get(key, tenant)
       if (record?.kv !== undefined) continue
       expect([record?.kvStatus, key === spared, this.#model.isHeld(session)]).toEqual(['kv_evicted', false, false])
       evicted.push(kv.bytes)
@@ -266,6 +272,12 @@ export class StoreExercise {
     if (left > targetBytes) expect(evictable).toEqual([])
     expect(evicted.length === 0 || left + Math.max(...evicted) > targetBytes).toBe(true)
     return evicted.length
+  }
+
+  /** A look at a session ends it, or a branch of it, where its time is over. */
+  #get(key: SessionKey, tenant: TenantKey): Promise<WholeSession | undefined> {
+    this.#model.branchesOf(this.#model.live(key, tenant))
+    return this.#under.store.get({ key, tenant })
   }
 
   /** Takes an open turn, or else any one: it may be unknown, over, or another tenant's. */
@@ -329,13 +341,5 @@ export class StoreExercise {
   }
 }
 
-const pick = <T extends SessionRecord | ModelSession, K extends keyof T>(
-  from: T | undefined,
-  names: readonly K[],
-): Partial<Pick<T, K>> => {
-  const picked: Partial<Pick<T, K>> = {}
-  for (const name of names) {
-    if (from !== undefined) picked[name] = from[name]
-  }
-  return picked
-}
+const branchesOf = (record: WholeSession | undefined): readonly SessionKey[] =>
+  (record?.branches ?? []).map(({ key }) => key)

@@ -8,6 +8,7 @@ const contextView = z.strictObject({
   id: z.string().regex(/^ctx_[A-Za-z0-9_-]{32}$/),
   object: z.literal('context'),
   named_by: z.string().nullable(),
+  prompts: z.int(),
   digest: z.string().length(8),
   model: z.string(),
   created_at: z.int(),

@@ -27,6 +27,7 @@ describe('GET /v1/context/{id}', () => {
       id,
       object: 'context',
       named_by: null,
+      prompts: 1,
       digest: sessionKeyOf(id).slice(0, 8),
       model: 'm',
       created_at: 1_754_006_400,

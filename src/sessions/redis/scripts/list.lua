@@ -1,8 +1,9 @@
 #!lua flags=allow-oom
 -- One page of a tenant's live sessions, newest first.
 -- ARGV: 1 prefix, 2 tombstone ms, 3 tenant, 4 limit, 5 last session of the page before, or ''
--- Returns: 'more' or 'end' with the snapshots, or 'again' (call again) after ending some expired sessions
+-- Returns: 'more' or 'end' with whole snapshots, or 'again' (call again) after ending some expired sessions
 --- @include session
+--- @include branches
 local tenant, limit = ARGV[3], tonumber(ARGV[4])
 local index = tenant_key(tenant)
 
@@ -30,7 +31,7 @@ while #page <= limit do
     local session = load_owned(name, tenant)
     if is_live(session) then
       position = position + 1
-      page[#page + 1] = snapshot(session)
+      page[#page + 1] = whole_snapshot(session)
     else
       redis.call('ZREM', index, name)
       ended = ended + 1

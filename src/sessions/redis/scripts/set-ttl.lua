@@ -1,8 +1,9 @@
 #!lua
 -- Sets the time to live anew from now.
 -- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 tenant, 5 ttl seconds
--- Returns: 'found' with a snapshot, or 'none'
+-- Returns: 'found' with a whole snapshot, or 'none'
 --- @include session
+--- @include branches
 local session = load_owned(ARGV[3], ARGV[4])
 if not is_live(session) then
   return reply('none')
@@ -12,4 +13,4 @@ save(session)
 if session[STATE] == active then
   redis.call('ZADD', deadlines, session[ENDS], name_of(session.key))
 end
-return reply('found', snapshot(session))
+return reply('found', whole_snapshot(session))

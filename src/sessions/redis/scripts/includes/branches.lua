@@ -95,3 +95,20 @@ local function is_removed(key)
   end
   return true
 end
+
+-- A snapshot with those of the branches beside the first.
+local function whole_snapshot(session)
+  local whole = snapshot(session)
+  local fields = redis.call('HKEYS', branches_key(session.key))
+  table.sort(fields)
+  whole[4] = {}
+  for _, branch in ipairs(fields) do
+    if branch ~= '0' then
+      local other = load_owned(branch_key_of(session.key, tonumber(branch)), session[TENANT])
+      if is_live(other) then
+        table.insert(whole[4], snapshot(other))
+      end
+    end
+  end
+  return whole
+end

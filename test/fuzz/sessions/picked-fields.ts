@@ -1,0 +1,14 @@
+import type { SessionRecord } from '../../../src/sessions/session-record.ts'
+import type { ModelSession } from './session-model.ts'
+
+/** The fields of a session that are compared; none without a session. */
+export const pick = <T extends SessionRecord | ModelSession, K extends keyof T>(
+  from: T | undefined,
+  names: readonly K[],
+): Partial<Pick<T, K>> => {
+  const picked: Partial<Pick<T, K>> = {}
+  for (const name of names) {
+    if (from !== undefined) picked[name] = from[name]
+  }
+  return picked
+}
