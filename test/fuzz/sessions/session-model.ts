@@ -113,7 +113,7 @@ export class SessionModel {
 
   /** The branches beside the first, as anyone sees them. */
   branchesOf(session: ModelSession | undefined): readonly SessionKey[] {
-    const numbers = [...(session?.branches.keys() ?? [])].toSorted()
+    const numbers = [...(session?.branches.keys() ?? [])].toSorted((a, b) => a - b)
     return numbers.flatMap((number) => {
       const branch = session && number > 0 ? this.live(branchKeyOf(session.key, number), session.tenant) : undefined
       return branch === undefined ? [] : [branch.key]
