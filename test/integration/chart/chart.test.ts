@@ -11,6 +11,8 @@ import { runCommand } from '../../../playground/run-command.ts'
 import { loadConfig } from '../../../src/config/load-config.ts'
 import { metricDefinitions, metricPrefix } from '../../../src/telemetry/metric-definitions.ts'
 import { makeCertificate } from '../../support/certificates.ts'
+import { namesInEnvoy } from '../../support/envoy-names.ts'
+import { essential, load } from '../../unit/config/load.ts'
 import { type ChartTools, installChartTools } from './chart-tools.ts'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
@@ -78,6 +80,26 @@ const expectValid = async (file: string): Promise<void> => {
   const summary = await run([tools.kubeconform, '-strict', '-summary', ...locations, file])
   expect(summary).toMatch(/Valid: [1-9]\d*, Invalid: 0, Errors: 0, Skipped: 0/)
 }
+
+/** Envoy's configuration in a release, after Envoy itself has read it. */
+const acceptedByEnvoy = async (release: string): Promise<string> => {
+  const files = filesOf(release, 'ctx-context-cache-gateway-envoy')
+  const { ca, cert, key } = await makeCertificate('gateway')
+  const pems = { 'ca.crt': ca, 'tls.crt': cert, 'tls.key': key }
+  for (const [name, pem] of Object.entries(pems)) await writeFile(join(folder, name), pem)
+  for (const name of ['context-cache.lua', 'session-names.lua']) {
+    expect(files[name]).toBe(await readFile(join(root, 'deploy/envoy', name), 'utf8'))
+    await writeFile(join(folder, name), files[name] ?? '')
+  }
+  const text = files['envoy.yaml'] ?? ''
+  const file = join(folder, 'envoy.yaml')
+  await writeFile(file, text.replaceAll('/etc/envoy', folder).replaceAll('/run/secrets/tls', folder))
+  const envoy = await findEnvoy({ env, toolsDir: toolsDir(env) })
+  await run([...envoy.command, '--mode', 'validate', '--config-path', file])
+  return text
+}
+
+const namesByDefault = load(essential).sessions.implicit.names
 
 const releases: readonly (readonly [string, readonly string[]])[] = [
   ['beside an Envoy that exists', base],
@@ -153,23 +175,54 @@ describe('the chart', () => {
     ['for pools, which may have slots', ['--set', 'envoy.enabled=true,config.pools[0].name=own'], 1],
     ['with filters of your own', ownFilters, 0],
   ])('Envoy accepts its configuration %s', async (_name, flags, constants) => {
-    const files = filesOf(await render(...base, ...flags), 'ctx-context-cache-gateway-envoy')
-    const { ca, cert, key } = await makeCertificate('gateway')
-    const pems = { 'ca.crt': ca, 'tls.crt': cert, 'tls.key': key }
-    for (const [name, pem] of Object.entries(pems)) await writeFile(join(folder, name), pem)
-    const lua = join(folder, 'context-cache.lua')
-    await writeFile(lua, files['context-cache.lua'] ?? '')
-    const text = (files['envoy.yaml'] ?? '')
-      .replaceAll('/etc/envoy/context-cache.lua', lua)
-      .replaceAll('/run/secrets/tls', folder)
-    const file = join(folder, 'envoy.yaml')
-    await writeFile(file, text)
-    const envoy = await findEnvoy({ env, toolsDir: toolsDir(env) })
-    await run([...envoy.command, '--mode', 'validate', '--config-path', file])
+    const text = await acceptedByEnvoy(await render(...base, ...flags))
     expect(text.split('cache_prompt').length - 1).toBe(constants)
     expect(text).toContain('- name: envoy.resource_monitors.cgroup_memory')
     expect(text.includes('exact: x-principal')).toBe(flags === ownFilters)
-    expect(files['context-cache.lua']).toBe(await readFile(join(root, 'deploy/envoy/context-cache.lua'), 'utf8'))
+  })
+
+  test.each<{
+    readonly when: string
+    readonly set: string
+    readonly named: readonly string[]
+    readonly members?: string
+  }>([
+    { when: 'by default', set: 'kv.connector=prefix-cache', named: [...namesByDefault, 'x-context-name'] },
+    {
+      when: 'as the gateway has them',
+      set: 'config.sessions.implicit.names={thread-id,x-session-id,x-own,body.own_key}',
+      named: ['thread-id', 'x-session-id', 'x-own', 'x-context-name'],
+      members: 'own_key',
+    },
+    {
+      when: 'without x-session-id',
+      set: 'config.sessions.implicit.names={x-claude-code-session-id}',
+      named: ['x-claude-code-session-id', 'x-context-name'],
+    },
+    { when: 'switched off', set: 'config.sessions.implicit.names={off},envoy.bodyNames={session_id}', named: [] },
+    {
+      when: 'also in bodies, for engines with slots',
+      set: 'envoy.bodyNames={prompt_cache_key,session_id},config.kv.connector=llamacpp-slots',
+      named: [...namesByDefault, 'x-context-name'],
+      members: 'prompt_cache_key session_id',
+    },
+    {
+      when: 'also in bodies, for engines without slots',
+      set: 'envoy.bodyNames={prompt_cache_key}',
+      named: [...namesByDefault, 'x-context-name'],
+      members: 'prompt_cache_key',
+    },
+  ])("Envoy looks for clients' names $when", async ({ set, named, members }) => {
+    const text = await acceptedByEnvoy(await render(...base, '--set', 'envoy.enabled=true', '--set', set))
+    const { routes, allowed } = namesInEnvoy(text)
+    // Two routes bypass the gateway, but for what their bodies name.
+    expect(routes.filter(({ header }) => header === undefined).map((one) => one.members)).toEqual(
+      members === undefined ? [] : [members, members],
+    )
+    expect(routes.flatMap(({ header }) => header ?? []).toSorted()).toEqual(named.toSorted())
+    const mayName = [...namesByDefault, 'x-context-name', 'x-own']
+    expect(new Set(allowed.filter((name) => mayName.includes(name)))).toEqual(new Set([...named, 'x-session-id']))
+    expect(allowed.includes('x-claude-code-agent-id')).toBe(named.includes('x-claude-code-session-id'))
   })
 
   test.each([
@@ -179,6 +232,11 @@ describe('the chart', () => {
     ['with slots but no volume', [...base, '--set', 'kv.connector=llamacpp-slots'], /needs kv\.existingClaim/],
     ['with one TLS secret', [...base, '--set', 'envoy.enabled=true,tls.existingSecret=a'], /Name both/],
     ['with a TLS secret for Envoy alone', [...base, '--set', 'tls.clientSecret=a'], /Name both/],
+    [
+      'with an off that YAML reads as false',
+      [...base, '--set', 'config.sessions.implicit.names[0]=false'],
+      /Quote "off"/,
+    ],
     [
       'with a value that does not exist',
       [...base, '--set', 'replica=3'],

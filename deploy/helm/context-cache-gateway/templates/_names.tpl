@@ -74,6 +74,9 @@ capabilities: { drop: [ALL] }
 {{- if and (eq .Values.kv.connector "lmcache") (not .Values.kv.lmcacheUrl) }}
 {{- fail "The connector lmcache needs kv.lmcacheUrl, the URL of the LMCache coordinator." }}
 {{- end }}
+{{- if has false (dig "sessions" "implicit" "names" list .Values.config) }}
+{{- fail "Quote \"off\" in config.sessions.implicit.names: without quotes it is a truth value in Helm's YAML." }}
+{{- end }}
 {{- if and (eq .Values.kv.connector "llamacpp-slots") (not .Values.kv.existingClaim) }}
 {{- fail "The connector llamacpp-slots needs kv.existingClaim, a volume claim that the engines mount as well." }}
 {{- end }}

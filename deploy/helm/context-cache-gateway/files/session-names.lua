@@ -1,0 +1,1 @@
+../../../envoy/session-names.lua
