@@ -66,12 +66,12 @@ export const createNamedRequests = (
     const { api, cached, scope } = given
     const name: ConversationName | undefined = names.length === 0 ? undefined : conversationNameOf(request, names)
     const prompt = promptFromHeaders(request)
-    const isPicker = request.pick !== undefined
-    if (name !== undefined && prompt !== undefined && !isPicker)
+    if (name !== undefined && prompt !== undefined && request.pick === undefined)
       return useOrElse({ request, name, prompt, cached, scope }, unnamed)
     const canRead = request.bodyReadable && !request.endOfStream
-    const mayHaveName = name !== undefined || (mayStandInBody && isPicker)
-    return canRead && mayHaveName ? readBody(request, api, cached, unnamed) : unnamed(name?.name, scope)
+    return canRead && (name !== undefined || mayStandInBody)
+      ? readBody(request, api, cached, unnamed)
+      : unnamed(name?.name, scope)
   }
 }
 

@@ -104,7 +104,10 @@ describe('a session that a client names', () => {
       turn({ 'x-context-name': 'prompt_cache_key:k', 'x-context-model': '' }, { body }),
     )
 
+    const byBodyAlone = await serve(gateway, turn({ 'x-context-model': '' }, { body }))
+
     expect(idOf(byBody)).toBe(idOf(byEnvoy))
+    expect(idOf(byBodyAlone)).toBe(idOf(byEnvoy))
     expect(await gateway.view(idOf(byBody))).toMatchObject({ named_by: 'body.prompt_cache_key' })
   })
 
