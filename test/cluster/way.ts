@@ -118,6 +118,15 @@ export const describeWay = (bed: () => Bed): void => {
     expect(cachedTokens(without.body)).toBe(0)
   })
 
+  test("a client's own name for its conversation leads to a hit", async () => {
+    const { url } = bed()
+    const named = () =>
+      call(`${url}/v1/completions`, { body: bodyFor(bed()), headers: { 'session-id': 'of a client' } })
+    await eventually(async () => expect((await named()).headers.get('x-context-cache')).toMatch(/^hit/), {
+      timeoutMs: 10_000,
+    })
+  })
+
   test('another tenant finds no context', async () => {
     const { url } = bed()
     const id = await create(bed())

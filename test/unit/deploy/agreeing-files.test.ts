@@ -1,6 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import { parseAllDocuments } from 'yaml'
+import { z } from 'zod'
+import { filterHeaders } from '../../../src/context/context-cache-manager.ts'
+import { namesInEnvoy } from '../../support/envoy-names.ts'
 import { essential, load } from '../config/load.ts'
 
 const textOf = (path: string): string => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8')
@@ -90,7 +93,59 @@ describe('the files of deploy and the defaults of the gateway', () => {
     expect(behindRoutes).toEqual(expect.arrayContaining([':path', 'authorization', 'x-session-id']))
     expect(picker).toEqual(expect.arrayContaining([...behindRoutes]))
   })
+
+  test('have routes for the headers in which clients name their conversations', () => {
+    const { names } = sessions.implicit
+    const { routes, allowed } = namesInEnvoy(textOf(files.envoy))
+    // `x-context-name` is what session-names.lua found in a body.
+    expect(routes.map(({ header = '' }) => header).toSorted()).toEqual([...names, 'x-context-name'].toSorted())
+    expect(allowed).toEqual(expect.arrayContaining([...names, 'x-claude-code-agent-id']))
+    expect(headersOfRule('names').toSorted()).toEqual(names.toSorted())
+    expect(headersOfRule('turns')).toEqual(['x-session-id'])
+  })
+
+  test('remove what session-names.lua writes from clients, and from what pods receive', () => {
+    const lua = textOf('deploy/envoy/session-names.lua')
+    const written = new Set([...lua.matchAll(/headers:replace\("([^"]+)"/g)].flatMap(([, name]) => name ?? []))
+    expect(written).toEqual(new Set(filterHeaders))
+    const { allowed, removedEarly, removedLate } = namesInEnvoy(textOf(files.envoy))
+    expect(removedEarly).toEqual(expect.arrayContaining([...written]))
+    expect(removedLate).toEqual(expect.arrayContaining([...written]))
+    // The last one chooses a route, and is not for the gateway.
+    expect([...written].filter((name) => !allowed.includes(name))).toEqual(['x-context-body'])
+    const { spec } = gatewayPolicy.parse(resourceOf('ClientTrafficPolicy'))
+    expect(spec.headers.earlyRequestHeaders.remove).toEqual(expect.arrayContaining([...written]))
+    // The picker removes these by itself, from the headers that it receives.
+    expect(forwarded('deploy/envoy/picker.yaml')).toEqual(expect.arrayContaining([...written]))
+  })
 })
+
+const resourceOf = (kind: string): unknown =>
+  parseAllDocuments(textOf(files.envoyGateway), { merge: true })
+    .map((document) => document.toJS())
+    .find((resource) => resource.kind === kind)
+
+const gatewayPolicy = z.object({
+  spec: z.object({ headers: z.object({ earlyRequestHeaders: z.object({ remove: z.array(z.string()) }) }) }),
+})
+
+const gatewayRoute = z.object({
+  spec: z.object({
+    rules: z.array(
+      z.object({
+        name: z.string(),
+        matches: z.array(z.object({ headers: z.array(z.object({ name: z.string() })).default([]) })),
+      }),
+    ),
+  }),
+})
+
+/** Headers of which one leads a request to a rule of the Envoy Gateway example. */
+const headersOfRule = (name: string): readonly string[] =>
+  gatewayRoute
+    .parse(resourceOf('HTTPRoute'))
+    .spec.rules.filter((rule) => rule.name === name)
+    .flatMap(({ matches }) => matches.flatMap(({ headers }) => headers.map((header) => header.name)))
 
 /** Names of the headers that Envoy sends to the gateway. */
 const forwarded = (path: string): readonly string[] => {
