@@ -11,18 +11,26 @@ local bxor, rol, tobit = bit.bxor, bit.rol, bit.tobit
 
 local max_name_bytes, max_model_bytes = 1538, 6144
 
+-- The text that begins there, up to its closing quote. Nil: it is longer. Each byte is looked at once, whatever it is.
+local function text_at(text, from, max_bytes)
+  local at = from
+  while at - from <= max_bytes do
+    local found = find(text, '["\\]', at)
+    if found == nil or found - from > max_bytes then return nil end
+    if byte(text, found) == 34 then return sub(text, from, found - 1) end
+    at = found + 2
+  end
+  return nil
+end
+
 -- The texts that stand behind a member's name: the first, and whether there are other ones.
 local function texts_of(text, name, max_bytes)
   local first, others = nil, false
   local _, stop = find(text, name, 1, true)
   while stop ~= nil do
     local from = match(text, '^[ \t\r\n]*:[ \t\r\n]*"()', stop + 1)
-    local quote = from and find(text, '"', from, true)
-    while quote ~= nil and match(sub(text, from, quote - 1), "(\\*)$"):len() % 2 == 1 do quote = find(text, '"', quote + 1, true) end
-    if quote ~= nil and quote - from <= max_bytes then
-      local value = sub(text, from, quote - 1)
-      if first == nil then first = value elseif value ~= first then others = true end
-    end
+    local value = from and text_at(text, from, max_bytes)
+    if first == nil then first = value elseif value ~= nil and value ~= first then others = true end
     _, stop = find(text, name, stop, true)
   end
   return first, others

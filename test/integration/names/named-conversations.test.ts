@@ -109,6 +109,9 @@ test.each<{ readonly odd: string; readonly sent: Record<string, string>; readonl
   { odd: 'a long name', sent: { 'session-id': 'x'.repeat(257) } },
   { odd: 'no credential', sent: { 'session-id': 'a', authorization: '' } },
   { odd: 'a body without a model', sent: { 'session-id': 'a' }, rawBody: '{"messages":[]}' },
+  // Envoy would look for its end for minutes, were it looked for more than once from the beginning.
+  { odd: 'a model of escapes', sent: { 'session-id': 'a' }, rawBody: `{"model":"${'\\\\'.repeat(200_000)}"}` },
+  { odd: 'a model of quotes', sent: { 'session-id': 'a' }, rawBody: `{"model":"${'\\"'.repeat(200_000)}"}` },
   { odd: 'an empty body name', sent: {}, rawBody: `{"model":"${model}","prompt_cache_key":""}` },
   { odd: 'a body name that is no text', sent: {}, rawBody: `{"model":"${model}","prompt_cache_key":7}` },
 ])('$odd leaves the request as if it had no name', async ({ sent, rawBody = `{"model":"${model}"}` }) => {
