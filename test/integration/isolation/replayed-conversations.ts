@@ -39,7 +39,7 @@ const replays: readonly Replay[] = [
   { name: 'another tenant, by the other API', path: '/v1/responses', headers: another, body: asResponse },
   { name: 'no credential', headers: { authorization: '' }, body: conversation },
   { name: 'its tenant without the session', headers: {}, body: conversation },
-  { name: 'an id of another system', headers: { ...another, 'x-session-id': 'conversation-1' }, body: conversation },
+  { name: "another tenant's own name", headers: { ...another, 'x-session-id': 'conversation-1' }, body: conversation },
   { name: 'an id that was never given out', headers: { ...another, 'x-session-id': unknownId }, body: conversation },
   ...[0, 1].map((id_slot) => ({
     name: `slot ${id_slot} and the cache asked for`,
@@ -88,6 +88,15 @@ export const describeReplays = (
       await takeTurn()
 
       expect(await replay({ headers: { ...another, 'x-session-id': id }, body: conversation })).toBe(0)
+    })
+
+    test("starts from no KV: the name of another tenant's session", async () => {
+      const name = { 'thread-id': 'conversation' }
+      const named = await call(`${stack.url}/v1/chat/completions`, { headers: name, body: conversation })
+      await untilStored(stack, named.headers.get('x-session-id') ?? '', 1)
+
+      expect(await replay({ headers: { ...another, ...name }, body: conversation })).toBe(0)
+      expect(await replay({ headers: name, body: conversation })).toBeGreaterThan(100)
     })
 
     test('starts from no KV: the id of a deleted session', async () => {
