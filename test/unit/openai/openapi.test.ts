@@ -251,7 +251,7 @@ describe('its parameters', () => {
   })
 
   test.each([
-    { name: 'x-session-id', good: [newSessionId()], bad: ['', 'session-01'] },
+    { name: 'x-session-id', good: [newSessionId(), 'a name'], bad: ['', 'n'.repeat(257)] },
     { name: 'x-session-ttl', good: ['1', '3600', '999999999'], bad: ['0', '-1', '1e3', '1000000000', ''] },
     { name: 'Idempotency-Key', good: ['k', 'a b', '~'.repeat(255)], bad: ['', 'é', 'k'.repeat(256)] },
     { name: 'id', good: [newSessionId()], bad: ['..%2f..'] },
