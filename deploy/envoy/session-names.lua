@@ -10,6 +10,8 @@ local find, match, sub, byte, lower, format = string.find, string.match, string.
 local bxor, rol, tobit = bit.bxor, bit.rol, bit.tobit
 
 local max_name_bytes, max_model_bytes = 1538, 6144
+-- How often a member's name is looked at: a text that is made to be slow may hold millions.
+local max_looks = 2048
 
 -- The text that begins there, up to its closing quote. Nil: it is longer. Each byte is looked at once, whatever it is.
 local function text_at(text, from, max_bytes)
@@ -23,21 +25,24 @@ local function text_at(text, from, max_bytes)
   return nil
 end
 
--- The texts that stand behind a member's name: the first, and whether there are other ones.
-local function texts_of(text, name, max_bytes)
-  local first, others = nil, false
+-- The first text that stands behind a member's name, and whether other ones may follow.
+local function texts_of(text, name, max_bytes, looks_for_others)
+  local first, looks = nil, 0
   local _, stop = find(text, name, 1, true)
   while stop ~= nil do
+    looks = looks + 1
+    if looks > max_looks then return first, true end
     local from = match(text, '^[ \t\r\n]*:[ \t\r\n]*"()', stop + 1)
     local value = from and text_at(text, from, max_bytes)
-    if first == nil then first = value elseif value ~= nil and value ~= first then others = true end
+    if first == nil then first = value elseif value ~= nil and value ~= first then return first, true end
+    if first ~= nil and not looks_for_others then return first, true end
     _, stop = find(text, name, stop, true)
   end
-  return first, others
+  return first, false
 end
 
 -- Marks. As in src/openai/prompt-marks.ts, number for number.
-local max_messages, max_marks, text_bytes, other_bytes, look_bytes = 2048, 64, 256, 32, 320
+local max_marks, text_bytes, other_bytes, look_bytes = 64, 256, 32, 320
 local max_marked_bytes = 4194304
 
 local function mix_one(state, value) return tobit(bxor(rol(state, 7), value) * 31 + 17) end
@@ -72,7 +77,9 @@ local function prompt_marks(text)
   text = sub(text, 1, max_marked_bytes)
   local marks, state = {}, 0
   local _, stop = find(text, '"content"', 1, true)
-  while stop ~= nil and #marks < max_messages do
+  local looks = 0
+  while stop ~= nil and looks < max_looks do
+    looks = looks + 1
     local head = head_of(text, stop + 1)
     if head ~= nil then
       state = mix(state, head)
@@ -135,7 +142,7 @@ function envoy_on_request(handle)
   if picks and name == nil then return end
   local changed = is_messages and without_billing_line(text)
   if changed then body:setBytes(changed) end
-  local model, others = texts_of(text, '"model"', max_model_bytes)
+  local model, others = texts_of(text, '"model"', max_model_bytes, true)
   if name ~= nil then headers:replace("x-context-name", name) end
   if model ~= nil and not others then
     headers:replace("x-context-model", model)

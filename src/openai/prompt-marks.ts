@@ -1,8 +1,8 @@
 import type { SlicedWork } from '../async/slices.ts'
 import { findBytes } from './find-bytes.ts'
 
-/** Messages of a prompt that are looked at. A longer prompt has the marks of its first ones. */
-const maxMessages = 2048
+/** How many contents are looked at. A longer prompt has the marks of its first messages. */
+const maxLooks = 2048
 /** Of a body, how much is looked at. */
 export const maxMarkedBytes = 4_194_304
 /** Most marks of a prompt: those of its last messages. A turn adds fewer. */
@@ -29,7 +29,7 @@ export function* promptMarks(whole: Buffer): SlicedWork<readonly string[]> {
   const marks: string[] = []
   let state = 0
   let at = yield* findBytes(body, content)
-  for (let looked = 1; at !== -1 && marks.length < maxMessages; looked += 1) {
+  for (let looked = 1; at !== -1 && looked <= maxLooks; looked += 1) {
     const head = headOf(body, at + content.length)
     if (head !== undefined) {
       state = mix(state, head)
