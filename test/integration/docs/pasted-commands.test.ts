@@ -3,7 +3,7 @@ import { type Block, blocksOf, documents } from './blocks.ts'
 import { openTerminal } from './terminal.ts'
 
 /** Languages of blocks that nobody pastes into a terminal. */
-const quoted = ['json', 'lua', 'mermaid', 'redis', 'text', 'yaml']
+const quoted = ['json', 'lua', 'mermaid', 'redis', 'text', 'toml', 'yaml']
 const pasted = ['console', 'shell']
 
 /** The first line of a block that a test cannot run: what it needs, for the reader too. */
@@ -20,6 +20,13 @@ describe('blocks of code in the documentation', () => {
       .flatMap(blocksOf)
       .filter((block) => !isRun(block) && !mark.test(block.text) && ![...quoted, 'js', 'ts'].includes(block.language))
     expect(open.map(({ place, language }) => `${place} (${language})`)).toEqual([])
+  })
+
+  test('set up clients in README as in docs/clients.md', () => {
+    const settings = (document: string) =>
+      blocksOf(document).flatMap(({ text }) => (/^(model = |\{|export ANTHROPIC)/.test(text) ? [text] : []))
+    expect(settings('README.md')).toHaveLength(3)
+    expect(settings('docs/clients.md')).toEqual(settings('README.md'))
   })
 
   test.each(documents.filter((document) => blocksOf(document).some(isRun)))(
