@@ -1,13 +1,14 @@
 # make run        start Envoy, the gateway and two pods on this machine; REDIS=1 with a Redis
 # make test       format, lint, types, and the tests on real parts, but for those on vLLM and Kubernetes
 # make test-picker       the tests through Envoy, with the gateway as endpoint picker (docs/endpoint-picker.md)
+# make test-agents       Codex, Claude Code and OpenCode themselves through the gateway (installs them from npm: 370 MB)
 # make test-cluster  Kubernetes, Envoy Gateway and Istio themselves, with pods that are processes (says first what it builds; as root)
 # make test-memory-store  a million operations on the memory store, of which `make test` makes 50,000
 # make vllm-up    start two pods of real vLLM with LMCache on this machine's processors (says first what that takes)
 # make test-vllm  the tests on real vLLM, which `make test` leaves out; VLLM_FLEET=file takes the fleet of make vllm-up
 # make bench-fleet  what a fleet of conversations gets with and without the gateway; the other benches: docs/performance.md
 
-.PHONY: run test test-cluster test-picker check build install unit integration test-memory-store vllm-up test-vllm bench-ttft bench-gateway bench-sessions bench-kv-events bench-waiting-turns bench-fleet bench-abuse clean
+.PHONY: run test test-agents test-cluster test-picker check build install unit integration test-memory-store vllm-up test-vllm bench-ttft bench-gateway bench-sessions bench-kv-events bench-waiting-turns bench-fleet bench-abuse clean
 
 # Node.js 24, which the packages bring along (docs/adr/0041-node-24-comes-with-the-packages.md).
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
@@ -42,6 +43,9 @@ test: check build
 
 test-memory-store: install
 	MEMORY_STORE_OPERATIONS=1000000 npm run --silent test:memory-store
+
+test-agents: build
+	npm run --silent test:agents
 
 test-cluster: build
 	node test/cluster/install/main.ts

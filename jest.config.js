@@ -42,6 +42,7 @@ export default {
     },
     { ...shared, displayName: 'integration-serial', testMatch: serial },
     { ...shared, displayName: 'cluster', testMatch: ['<rootDir>/test/cluster/**/*.test.ts'] },
+    { ...shared, displayName: 'agents', testMatch: ['<rootDir>/test/agents/*.test.ts'] },
     // With a fleet of its own, for which there is no room beside the other one.
     { ...shared, displayName: 'vllm-models', testMatch: ['<rootDir>/test/vllm/models/*.test.ts'] },
     {

@@ -36,8 +36,8 @@ export const runEverything = async ({ env, print, fail, untilStopped }: CommandC
   }
 }
 
-/** Room for the history of a coding agent; a slot of it takes 67 MB. */
-const randomModel = { vocabulary: 'words', contextTokensPerSlot: 131_072 } as const
+/** How `run` serves its own model: with room for the history of a coding agent; a slot of it takes 67 MB. */
+export const randomModel = { vocabulary: 'words', contextTokensPerSlot: 131_072 } as const
 
 const readyText = (settings: RunSettings, { url, pods, adminUrl, envoyAdmin }: RunningStack): string => {
   const isRandom = settings.modelPath === undefined && settings.pods === undefined
