@@ -90,7 +90,8 @@ const readersFor = (seed: number, bytes: number): readonly Reader[] => [
       ['contents', Buffer.from(`{"model":"m","messages":[${'{"content":"a"},'.repeat(bytes / 16)}{}]}`)],
       ['halves of a name', Buffer.from(`{"model":"m","messages":"${'conten'.repeat(bytes / 6)}"}`)],
     ]),
-    read: (input) => stepsOf(readNamedBody(input, ['body.prompt_cache_key'], jsonLimits)),
+    read: (input) =>
+      stepsOf(readNamedBody(input, { api: 'messages', kinds: ['body.prompt_cache_key'], limits: jsonLimits })),
   },
   {
     name: 'body of a PATCH, 64 KiB',

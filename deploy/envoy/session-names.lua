@@ -27,57 +27,91 @@ end
 
 -- The first text that stands behind a member's name, and whether other ones may follow.
 local function texts_of(text, name, max_bytes, looks_for_others)
+  -- Every quote of a body holds up a search that begins with one, and bodies have fewer underscores.
+  local before, rest = match(name, "^([^_]*)(_.*)$")
+  before, rest = before or "", rest or name
   local first, looks = nil, 0
-  local _, stop = find(text, name, 1, true)
+  local start, stop = find(text, rest, 1, true)
   while stop ~= nil do
     looks = looks + 1
     if looks > max_looks then return first, true end
-    local from = match(text, '^[ \t\r\n]*:[ \t\r\n]*"()', stop + 1)
-    local value = from and text_at(text, from, max_bytes)
+    local from = sub(text, start - #before, start - 1) == before and match(text, '^[ \t\r\n]*:[ \t\r\n]*"()', stop + 1)
+    local value = from and text_at(text, from, max_bytes) or nil
     if first == nil then first = value elseif value ~= nil and value ~= first then return first, true end
     if first ~= nil and not looks_for_others then return first, true end
-    _, stop = find(text, name, stop, true)
+    start, stop = find(text, rest, stop, true)
   end
   return first, false
 end
 
 -- Marks. As in src/openai/prompt-marks.ts, number for number.
-local max_marks, text_bytes, other_bytes, look_bytes = 64, 256, 32, 320
-local max_marked_bytes = 4194304
+local max_marked_bytes, max_marks = 4194304, 64
+local text_bytes, other_bytes, look_bytes, introduction_bytes = 256, 32, 320, 1024
 
 local function mix_one(state, value) return tobit(bxor(rol(state, 7), value) * 31 + 17) end
 
 local function mix(state, head)
   state = mix_one(state, 256)
-  for at = 1, #head do state = mix_one(state, byte(head, at)) end
+  for at = 1, #head, 4 do
+    local one, two, three, four = byte(head, at, at + 3)
+    state = mix_one(state, one + (two or 0) * 256 + (three or 0) * 65536 + (four or 0) * 16777216)
+  end
   return state
 end
 
 local function mark_of(state) return format("%08x", state % 4294967296) end
 
-local function until_quote(text)
-  local at = 1
+local function until_quote(text, from)
+  local at = from
   while true do
-    local found = find(text, '["\\]', at)
-    if found == nil then return sub(text, 1, text_bytes) end
-    if byte(text, found) == 34 or found == #text then return sub(text, 1, math.min(found - 1, text_bytes)) end
+    local found = find(text, '["\\]', at) or #text + 1
+    if byte(text, found) ~= 92 or found == #text then return sub(text, from, math.min(found, from + text_bytes) - 1) end
     at = found + 2
   end
 end
 
-local function head_of(text, from)
-  local value = match(sub(text, from, from + look_bytes - 1), "^[ \t\r\n]*:[ \t\r\n]*(.*)$")
-  if value == nil or sub(value, 1, 1) == "{" then return nil end
-  local content = match(value, '^"(.*)$') or match(value, '^%[[^%]]-"text"[ \t\r\n]*:[ \t\r\n]*"(.*)$')
-  if content ~= nil then return until_quote(content) end
-  return match(sub(value, 1, other_bytes), "^[^}]*")
+-- What stands behind a member's name, if anything, and where its value begins.
+local function value_in(text, from, bytes)
+  local look = sub(text, from, from + bytes - 1)
+  return look, match(look, "^[ \t\r\n]*:[ \t\r\n]*()")
 end
 
-local function prompt_marks(text)
-  text = sub(text, 1, max_marked_bytes)
-  local marks, state = {}, 0
-  local _, stop = find(text, '"content"', 1, true)
+local function head_of(text, from)
+  local look, value = value_in(text, from, look_bytes)
+  if value == nil or byte(look, value) == 123 then return nil end
+  local content = match(look, '^"()', value) or match(look, '^%[[^%]]-"text"[ \t\r\n]*:[ \t\r\n]*"()', value)
+  if content ~= nil then return until_quote(look, content) end
+  return match(sub(look, value, value + other_bytes - 1), "^[^}]*")
+end
+
+-- Of what comes before the messages: of a list all that fits, without the line that changes with every request (below).
+local function introduction_of(text, from)
+  local look, value = value_in(text, from, introduction_bytes)
+  if value == nil then return nil end
+  if byte(look, value) ~= 91 then return head_of(text, from) end
+  return match(string.gsub(sub(look, value), '"x%-anthropic%-billing%-header:[^"]*"', '""', 1), "^[^%]]*")
+end
+
+local function first_of(text, name, read)
   local looks = 0
+  local _, stop = find(text, name, 1, true)
+  while stop ~= nil and looks < max_looks do
+    looks = looks + 1
+    local head = read(text, stop + 1)
+    if head ~= nil then return head end
+    _, stop = find(text, name, stop + 1, true)
+  end
+  return ""
+end
+
+-- What comes before the messages, by path.
+local introductions = { ["/v1/messages"] = '"system"', ["/v1/responses"] = '"instructions"' }
+
+local function prompt_marks(text, path)
+  text = sub(text, 1, max_marked_bytes)
+  local introduction = introductions[path]
+  local marks, state, looks = {}, introduction and mix(0, first_of(text, introduction, introduction_of)) or 0, 0
+  local _, stop = find(text, '"content"', 1, true)
   while stop ~= nil and looks < max_looks do
     looks = looks + 1
     local head = head_of(text, stop + 1)
@@ -88,9 +122,8 @@ local function prompt_marks(text)
     _, stop = find(text, '"content"', stop + 1, true)
   end
   if #marks == 0 then
-    local _, at = find(text, '"prompt"', 1, true)
-    if at == nil then _, at = find(text, '"input"', 1, true) end
-    return mark_of(mix(0, at and head_of(text, at + 1) or ""))
+    local prompt = first_of(text, '"prompt"', head_of)
+    return mark_of(mix(state, prompt ~= "" and prompt or first_of(text, '"input"', head_of)))
   end
   local last = {}
   for at = math.max(1, #marks - max_marks + 1), #marks do last[#last + 1] = mark_of(marks[at]) end
@@ -104,7 +137,8 @@ end
 
 local function asked_ttl(text)
   if texts_of(text, '"prompt_cache_retention"', 16) == "24h" then return "24h" end
-  return find(text, '"ttl":"1h"', 1, true) and "1h" or nil
+  -- The rarer text first.
+  return find(text, '1h"', 1, true) and find(text, '"ttl":"1h"', 1, true) and "1h" or nil
 end
 
 local function body_name(text, members)
@@ -130,7 +164,7 @@ function envoy_on_request(handle)
   local headers, context = handle:headers(), handle:filterContext()
   -- (These objects do not outlive the wait for the body.)
   local members, picks = context:get("members"), context:get("pick")
-  local is_messages = find(headers:get(":path"), "^/v1/messages")
+  local path = match(headers:get(":path"), "^[^?]*")
   if is_encoded(headers) then return end
   local body = handle:body()
   if body == nil then return end
@@ -140,13 +174,13 @@ function envoy_on_request(handle)
   if not (find(text, "^[ \t\r\n]*{") and find(sub(text, -256), "}[ \t\r\n]*$")) then return end
   local name = body_name(text, members)
   if picks and name == nil then return end
-  local changed = is_messages and without_billing_line(text)
+  local changed = path == "/v1/messages" and without_billing_line(text)
   if changed then body:setBytes(changed) end
   local model, others = texts_of(text, '"model"', max_model_bytes, true)
   if name ~= nil then headers:replace("x-context-name", name) end
   if model ~= nil and not others then
     headers:replace("x-context-model", model)
-    headers:replace("x-context-marks", prompt_marks(text))
+    headers:replace("x-context-marks", prompt_marks(text, path))
     local ttl = asked_ttl(text)
     if ttl ~= nil then headers:replace("x-context-ttl", ttl) end
   elseif model ~= nil then

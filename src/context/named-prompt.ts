@@ -1,6 +1,7 @@
 import type { SlicedWork } from '../async/slices.ts'
 import { readJson } from '../json/read-json.ts'
 import { type JsonLimits, type JsonMember, scanJsonObject } from '../json/scan-json-object.ts'
+import type { InferenceApi } from '../openai/create-body.ts'
 import { findBytes } from '../openai/find-bytes.ts'
 import { maxModelLength } from '../openai/model-in.ts'
 import { maxMarkedBytes, promptMarks } from '../openai/prompt-marks.ts'
@@ -42,8 +43,11 @@ export interface NamedBody {
 /** Reads a body, whatever is odd about which makes it undefined. In slices. */
 export function* readNamedBody(
   body: Buffer,
-  kinds: readonly string[],
-  limits: JsonLimits,
+  {
+    api,
+    kinds,
+    limits,
+  }: { readonly api: InferenceApi; readonly kinds: readonly string[]; readonly limits: JsonLimits },
 ): SlicedWork<NamedBody | undefined> {
   const names = kinds.flatMap((kind) => (kind.startsWith(bodyNamePrefix) ? [kind.slice(bodyNamePrefix.length)] : []))
   const scan = yield* scanJsonObject(body, limits, ['model', 'prompt_cache_retention', ...names])
@@ -57,7 +61,7 @@ export function* readNamedBody(
       return text === undefined ? [] : [[name, text] as const]
     }),
   )
-  const marks = yield* promptMarks(body)
+  const marks = yield* promptMarks(body, api)
   const asksForAnHour = (yield* findBytes(body.subarray(0, maxMarkedBytes), anHour)) !== -1
   const asked = [textOf('prompt_cache_retention') ?? '', asksForAnHour ? '1h' : '']
   const ttlSeconds = Math.max(...asked.map((retention) => retentions.get(retention) ?? 0))

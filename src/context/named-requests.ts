@@ -29,9 +29,9 @@ export const createNamedRequests = (
   const useOrElse = async (turn: NamedTurn, unnamed: DecideUnnamed): Promise<HeadersDecision<TurnTicket>> =>
     (await parts.use(turn)) ?? unnamed(turn.name.name, turn.scope)
 
-  function* read(body: Buffer, changes: boolean): SlicedWork<NamedBody | undefined> {
-    if (changes) yield* blankChangingLine(body)
-    return yield* readNamedBody(body, names, settings)
+  function* read(api: InferenceApi, body: Buffer, isForwarded: boolean): SlicedWork<NamedBody | undefined> {
+    if (isForwarded && api === 'messages') yield* blankChangingLine(body)
+    return yield* readNamedBody(body, { api, kinds: names, limits: settings })
   }
 
   const readBody = (
@@ -44,17 +44,15 @@ export const createNamedRequests = (
     // No function here keeps a body that is not forwarded: it is free as soon as it is read.
     decide: (body, scope) => {
       const forwarded = request.pick === undefined ? undefined : body
-      return parts.slices
-        .run(read(body, forwarded !== undefined && api === 'messages'), scope.signal)
-        .then(async (told) => {
-          scope.releaseBody()
-          const name = conversationNameOf(request, names, told?.members)
-          const decided =
-            name === undefined || told === undefined
-              ? await unnamed(name?.name, scope)
-              : await useOrElse({ request, name, prompt: told.prompt, cached, scope }, unnamed)
-          return decided.kind === 'need-body' ? decided.decide(forwarded ?? noBody, scope) : decided
-        })
+      return parts.slices.run(read(api, body, forwarded !== undefined), scope.signal).then(async (told) => {
+        scope.releaseBody()
+        const name = conversationNameOf(request, names, told?.members)
+        const decided =
+          name === undefined || told === undefined
+            ? await unnamed(name?.name, scope)
+            : await useOrElse({ request, name, prompt: told.prompt, cached, scope }, unnamed)
+        return decided.kind === 'need-body' ? decided.decide(forwarded ?? noBody, scope) : decided
+      })
     },
   })
 

@@ -53,7 +53,8 @@ export const createMemorySlotLedger = ({ now = () => performance.now() } = {}): 
         const hasArtefact = isOwn && artefactId !== undefined && content?.artefactId === artefactId
         if (hasRun(slot)) return [-1, used, slot.id]
         if (isOwn) return [hasArtefact ? 0 : 1, used, slot.id]
-        return isLong ? [2, -slot.id] : [owner === undefined ? 2 : 3, used, slot.id]
+        const rank = owner === undefined ? 2 : 3
+        return isLong ? [rank, -slot.id] : [rank, used, slot.id]
       }
       const isFree = (slot: ReportedSlot): boolean =>
         slot.idle && (hasRun(slot) || !isHeld(records.get(slot.id) ?? unused))

@@ -57,7 +57,7 @@ describe.each(['memory', 'redis'] as const)('sessions in %s', (store) => {
     test('a second prompt under the name, at the same time, takes nothing from the first', async () => {
       const [say, title] = [conversation(`${name} titled`, agent), conversation(`${name} titled`, titles)]
       await run(
-        () => title('Write a title for: Say hello.'),
+        () => title('Say hello.'),
         () => say('Say hello.'),
       )
       const later = [

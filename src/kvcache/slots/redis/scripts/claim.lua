@@ -23,14 +23,14 @@ local function hasRun(record, reported)
 end
 
 local function rankOf(record)
-  if record.owner ~= session then return not isLong and record.owner and 3 or 2 end
+  if record.owner ~= session then return record.owner and 3 or 2 end
   return artefactId ~= '' and record.content and record.content.artefactId == artefactId and 0 or 1
 end
 
 -- Of equal ranks a long turn takes the last slot, others the one that was claimed least recently.
 local function isBefore(a, b)
   if a.rank ~= b.rank then return a.rank < b.rank end
-  if isLong and a.rank == 2 then return a.slot > b.slot end
+  if isLong and a.rank >= 2 then return a.slot > b.slot end
   if a.record.used ~= b.record.used then return a.record.used < b.record.used end
   return a.slot < b.slot
 end
