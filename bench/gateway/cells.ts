@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { type GatewayCase, targetName, type Wiring } from './targets.ts'
+import { type GatewayCase, hasCase, targetName, type Wiring } from './targets.ts'
 
 /** What is sent in one measurement. Without a rate, each of 32 connections sends when its last request is answered. */
 export const loads = {
@@ -21,9 +21,18 @@ export interface Cell {
 
 const references = ['floor', 'go'] as const
 
+const withSessions = [
+  'memory',
+  'memory by header',
+  'memory by member',
+  'redis',
+  'redis by header',
+  'redis by member',
+] as const
+
 const gatewayTargets: Readonly<Record<LoadName, readonly GatewayCase[]>> = {
-  'closed 2k': ['no session', 'constants', 'memory', 'redis'],
-  'closed 100k': ['no session', 'constants', 'spliced'],
+  'closed 2k': ['no session', 'no session, names read', 'constants', ...withSessions],
+  'closed 100k': ['no session', 'no session, names read', 'constants', ...withSessions, 'spliced'],
   '500 rps': ['redis'],
   stream: ['redis'],
 }
@@ -34,7 +43,9 @@ export const cellName = (load: LoadName, target: string): string => `${load}/${t
 export const listCells = (wirings: readonly Wiring[], only: readonly string[]): readonly Cell[] =>
   loadNames
     .flatMap((load) => {
-      const gateways = wirings.flatMap((wiring) => gatewayTargets[load].map((name) => targetName(wiring, name)))
+      const gateways = wirings.flatMap((wiring) =>
+        gatewayTargets[load].filter((name) => hasCase(wiring, name)).map((name) => targetName(wiring, name)),
+      )
       return [...references, ...gateways].map((target) => ({ name: cellName(load, target), target, load }))
     })
     .filter(({ name }) => only.length === 0 || only.some((part) => name.includes(part)))

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { call, waitForContext } from '../context-api.ts'
 import { forEachNumber } from '../for-each-number.ts'
 
@@ -5,6 +6,9 @@ const ttlSeconds = 86_400
 const concurrency = 8
 
 const body = JSON.stringify({ model: 'bench', messages: [{ role: 'user', content: 'The quick brown fox.' }] })
+
+/** Names as clients give them to their conversations. The first turn of a name creates its session. */
+export const createNames = (count: number): readonly string[] => Array.from({ length: count }, () => randomUUID())
 
 /** Creates sessions through the API and waits until their first turns have ended. Resolves to their ids. */
 export const createSessions = async (url: string, count: number): Promise<readonly string[]> => {

@@ -15,6 +15,8 @@ export interface LoadPlan {
   readonly stream?: boolean
   /** Sessions to use. An answer without `x-session-id` is a failure then: its request bypassed the gateway. */
   readonly ids?: readonly string[]
+  /** The header that holds the id, or `body.` and a member of the body. */
+  readonly idIn?: string | undefined
   /** Create a session with each request, instead of a turn. */
   readonly createTtl?: number
 }

@@ -25,7 +25,7 @@ export const measureCell = async (
   },
 ) => {
   const { target, upstream, seconds, warmUpSeconds } = options
-  const plan = { ...loads[load], target: target.address, ids: target.ids }
+  const plan = { ...loads[load], target: target.address, ids: target.ids, idIn: target.idIn }
   const counted = await countsOf(upstream)
   const warmUp = warmUpSeconds > 0 ? await runLoad({ ...plan, seconds: warmUpSeconds }) : undefined
   const before = await usagesOf(target.pids)

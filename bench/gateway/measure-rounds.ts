@@ -45,7 +45,7 @@ const describe = ({ ratePerSecond, p50, failures, firstFailure }: Figures): stri
 }
 
 /** Node.js compiles the hot path while it runs: the first seconds of a gateway do not count. */
-const warmUp = async ({ name, address, ids }: Target, requests: number): Promise<void> => {
+const warmUp = async ({ name, address, ids, idIn }: Target, requests: number): Promise<void> => {
   say(`warming up: ${name}`)
-  await runLoad({ ...loads['closed 2k'], target: address, ids, requests })
+  await runLoad({ ...loads['closed 2k'], target: address, ids, idIn, requests })
 }

@@ -37,6 +37,17 @@ export const checkRounds = (rounds: Rounds, wiring: Wiring): readonly Result[] =
   const ratioOfConstants = (load: LoadName) => ratio(load, own('constants'), own('no session'))
   const addedRatio = each((one, go) => one / go, added(own('redis')), added('go'))
   const gaps = ratio('stream', own('redis'), 'floor', 'gapMean')
+  const byName = (place: 'header' | 'member', limit: Limit) =>
+    (['closed 2k', 'closed 100k'] as const).flatMap((load) =>
+      (['memory', 'redis'] as const).map((store) =>
+        check(
+          `session by the client’s name in a ${place}, ${sizes[load]}, ${store}: rate to that by its id`,
+          limit,
+          ratio(load, own(`${store} by ${place}`), own(store)),
+        ),
+      ),
+    )
+  const ratioOfNamesRead = (load: LoadName) => ratio(load, own('no session, names read'), own('no session'))
   const splicedTitle = 'session, 100 KB, Redis, one field spliced: rate to the Go server'
   const gapsTitle = 'streamed answer, Redis: mean time between events to the floor’s'
   return [
@@ -47,8 +58,12 @@ export const checkRounds = (rounds: Rounds, wiring: Wiring): readonly Result[] =
     ),
     check('no session header, constants, 2 KB: rate without them', {}, ratioOfConstants('closed 2k')),
     check('no session header, constants, 100 KB: rate without them', {}, ratioOfConstants('closed 100k')),
+    check('no session, names looked for in bodies, 2 KB: rate without', {}, ratioOfNamesRead('closed 2k')),
+    check('no session, names looked for in bodies, 100 KB: rate without', {}, ratioOfNamesRead('closed 100k')),
     check('session, 2 KB, memory: rate to the Go server', { atLeast: memory }, ratio('closed 2k', own('memory'), 'go')),
     check('session, 2 KB, Redis: rate to the Go server', { atLeast: redis }, ratio('closed 2k', own('redis'), 'go')),
+    ...byName('header', { atLeast: 0.95 }),
+    ...byName('member', {}),
     check(splicedTitle, { atLeast: spliced }, ratio('closed 100k', own('spliced'), 'go')),
     check('500 rps, Redis: added p50 to the Go server’s', { atMost: addedP50 }, addedRatio),
     check('500 rps, Redis: p99 to the Go server’s', {}, ratio('500 rps', own('redis'), 'go', 'p99')),
@@ -56,6 +71,8 @@ export const checkRounds = (rounds: Rounds, wiring: Wiring): readonly Result[] =
     check('failures in all measurements', { atMost: 0 }, [failures]),
   ]
 }
+
+const sizes = { 'closed 2k': '2 KB', 'closed 100k': '100 KB' } as const
 
 /** Combines two figures of each round that has both. */
 const each = (

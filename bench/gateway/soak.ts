@@ -21,7 +21,7 @@ export const soak = async (target: Target, phase: SoakPhase): Promise<number> =>
   const [memoryBefore, before] = [await usagesOf(target.pids), await resetsOf(target)]
   const { name, ...load } = phase
   const ids = phase.createTtl === undefined ? target.ids : []
-  const plan = { ...loads['closed 2k'], ...load, target: target.address, ids }
+  const plan = { ...loads['closed 2k'], ...load, target: target.address, ids, idIn: target.idIn }
   const result = await runLoad(plan, ({ requests, failures, seconds }) => {
     if (Math.round(seconds) % secondsBetweenLines !== 0) return
     say(`${target.name}, ${name}: ${requests} of ${phase.requests}, ${failures} failed, ${seconds.toFixed(0)} s`)

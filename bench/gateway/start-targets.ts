@@ -5,10 +5,21 @@ import { startGateway } from '../../playground/start-gateway.ts'
 import { startRedis } from '../../playground/start-redis.ts'
 import { startServer } from '../../playground/start-server.ts'
 import { answers, prints } from '../../playground/wait-until-ready.ts'
-import { createSessions } from './create-sessions.ts'
+import { createNames, createSessions } from './create-sessions.ts'
 import { floorConfig, referenceConfig } from './envoy-configs.ts'
 import { goProgram } from './go-programs.ts'
-import { type GatewayCase, gatewayCases, type Target, targetName, type Wiring, wirings } from './targets.ts'
+import {
+  type GatewayKind,
+  gatewayCaseNames,
+  gatewayKinds,
+  hasCase,
+  partsOf,
+  type SessionPlace,
+  type Target,
+  targetName,
+  type Wiring,
+  wirings,
+} from './targets.ts'
 
 export interface TargetOptions {
   readonly children: Children
@@ -32,7 +43,7 @@ interface Start extends TargetOptions {
 }
 
 /** What stands behind an Envoy: nothing, the reference, or a gateway. */
-type BackendName = 'floor' | 'go' | GatewayCase
+type BackendName = 'floor' | 'go' | GatewayKind
 
 /** It, and what it does to requests. */
 interface Backend extends Pick<Target, 'arrives' | 'pids'> {
@@ -44,21 +55,51 @@ interface Backend extends Pick<Target, 'arrives' | 'pids'> {
 const sessionCount = 128
 const secret = 'a secret of the benchmark that is long enough'
 
-/** Starts an upstream with two addresses and all targets in front of it. All wirings share the gateway of a case. */
+/** A target to start in front of a backend. */
+interface Front {
+  readonly target: string
+  readonly wiring: Wiring
+  readonly idIn?: SessionPlace | undefined
+  readonly bodyNames?: boolean | undefined
+}
+
+/**
+ * Starts an upstream with two addresses and all targets in front of it. All wirings share the gateway of a kind, and all
+ * its targets with one configuration of Envoy share that.
+ */
 export const startTargets = async (options: TargetOptions): Promise<Targets> => {
   const start: Start = { ...options, upstream: await startUpstream(options) }
   const targets: Target[] = []
-  for (const name of ['floor', 'go', ...gatewayCases] as const) {
-    const isReference = name === 'floor' || name === 'go'
-    const fronts = isReference
-      ? [{ target: name, wiring: 'ext_proc' as const }]
-      : options.wirings.map((wiring) => ({ target: targetName(wiring, name), wiring }))
-    const wanted = fronts.filter(({ target }) => options.wants(target))
+  for (const name of ['floor', 'go', ...gatewayKinds] as const) {
+    const wanted = frontsOf(name, options.wirings).filter(({ target }) => options.wants(target))
     if (wanted.length === 0) continue
     const backend = await startBackend(start, name)
-    for (const { target, wiring } of wanted) targets.push(await startFront(start, target, wiring, backend))
+    const envoys = new Map<string, RunningFront>()
+    for (const front of wanted) {
+      const configuration = `${front.wiring} ${front.bodyNames}`
+      const envoy = envoys.get(configuration) ?? (await startFront(start, front, backend))
+      envoys.set(configuration, envoy)
+      const { target, idIn } = front
+      const { pids, ...rest } = envoy
+      const ids = await idsFor(rest.address, idIn)
+      targets.push({ name: target, ...rest, ids, idIn, arrives: backend.arrives, pids: { ...backend.pids, ...pids } })
+    }
   }
   return { upstream: start.upstream[0], targets }
+}
+
+const frontsOf = (name: BackendName, wirings: readonly Wiring[]): readonly Front[] => {
+  if (name === 'floor' || name === 'go') return [{ target: name, wiring: 'ext_proc' }]
+  return wirings.flatMap((wiring) =>
+    gatewayCaseNames
+      .filter((candidate) => partsOf(candidate).kind === name && hasCase(wiring, candidate))
+      .map((candidate) => ({ ...partsOf(candidate), target: targetName(wiring, candidate), wiring })),
+  )
+}
+
+const idsFor = (address: string, idIn: SessionPlace | undefined): Promise<readonly string[]> | readonly string[] => {
+  if (idIn === undefined) return []
+  return idIn === 'x-session-id' ? createSessions(`http://${address}`, sessionCount) : createNames(sessionCount)
 }
 
 const startUpstream = async ({ children }: TargetOptions): Promise<Start['upstream']> => {
@@ -74,21 +115,26 @@ const reductions: Readonly<Partial<Record<BackendName, (text: string) => string>
   go: referenceConfig,
 }
 
-const casesWithSessions: ReadonlySet<BackendName> = new Set(['memory', 'redis', 'spliced'])
+type RunningFront = Pick<Target, 'address' | 'adminAddress' | 'pids'>
 
-const startFront = async (start: Start, name: string, wiring: Wiring, backend: Backend): Promise<Target> => {
+const startFront = async (start: Start, { wiring, bodyNames }: Front, backend: Backend): Promise<RunningFront> => {
   const address = `127.0.0.1:${await freePort()}`
   // With any connector but the default one, requests without a session are forwarded unchanged.
   const connector = backend.name === 'constants' ? undefined : 'none'
   const { adminAddress, child } = await startEnvoy({
     children: start.children,
     file: wirings[wiring],
-    addresses: { listen: address, pods: start.upstream, gateways: [backend.gateway], connector },
+    addresses: {
+      listen: address,
+      pods: start.upstream,
+      gateways: [backend.gateway],
+      connector,
+      bodyNames: bodyNames ? ['prompt_cache_key', 'session_id'] : undefined,
+    },
     change: reductions[backend.name],
     concurrency: start.envoyWorkers,
   })
-  const ids = casesWithSessions.has(backend.name) ? await createSessions(`http://${address}`, sessionCount) : []
-  return { name, address, adminAddress, ids, arrives: backend.arrives, pids: { ...backend.pids, envoy: child.pid } }
+  return { address, adminAddress, pids: { envoy: child.pid } }
 }
 
 const startBackend = async (start: Start, name: BackendName): Promise<Backend> => {
@@ -104,7 +150,7 @@ const startReference = async ({ children }: Start): Promise<Backend> => {
 }
 
 /** The connector `prefix-cache` splices `cache_salt` into every turn of a session, and never calls an engine. */
-const startPlugin = async ({ children, upstream }: Start, name: GatewayCase): Promise<Backend> => {
+const startPlugin = async ({ children, upstream }: Start, name: GatewayKind): Promise<Backend> => {
   const isSpliced = name === 'spliced'
   const hasRedis = isSpliced || name === 'redis'
   const redis = hasRedis ? await startRedis({ children }) : undefined

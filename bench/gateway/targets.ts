@@ -9,9 +9,44 @@ export const wirings = {
 export type Wiring = keyof typeof wirings
 export const wiringNames = ['ext_proc', 'picker'] as const satisfies readonly Wiring[]
 
-/** What a target does. `constants`: those of envoy.yaml, without a session. `spliced`: Redis, and a `cache_salt`. */
-export const gatewayCases = ['no session', 'constants', 'memory', 'redis', 'spliced'] as const
-export type GatewayCase = (typeof gatewayCases)[number]
+/** What a gateway behind an Envoy does. `constants`: those of envoy.yaml, without a session. `spliced`: Redis, and a `cache_salt`. */
+export const gatewayKinds = ['no session', 'constants', 'memory', 'redis', 'spliced'] as const
+export type GatewayKind = (typeof gatewayKinds)[number]
+
+/** Where requests say which session they are of. A client's own name in the body needs an Envoy that looks for it. */
+export const sessionPlaces = ['x-session-id', 'session-id', 'body.prompt_cache_key'] as const
+export type SessionPlace = (typeof sessionPlaces)[number]
+
+interface CaseParts {
+  readonly kind: GatewayKind
+  /** Where requests name their session. Default: nowhere, as they have none. */
+  readonly idIn?: SessionPlace
+  /** Envoy looks for a name in the bodies of requests that have none in their headers. */
+  readonly bodyNames?: boolean
+}
+
+/** What a target does. */
+export const gatewayCases = {
+  'no session': { kind: 'no session' },
+  'no session, names read': { kind: 'no session', bodyNames: true },
+  constants: { kind: 'constants' },
+  memory: { kind: 'memory', idIn: 'x-session-id' },
+  'memory by header': { kind: 'memory', idIn: 'session-id' },
+  'memory by member': { kind: 'memory', idIn: 'body.prompt_cache_key', bodyNames: true },
+  redis: { kind: 'redis', idIn: 'x-session-id' },
+  'redis by header': { kind: 'redis', idIn: 'session-id' },
+  'redis by member': { kind: 'redis', idIn: 'body.prompt_cache_key', bodyNames: true },
+  spliced: { kind: 'spliced', idIn: 'x-session-id' },
+} as const satisfies Readonly<Record<string, CaseParts>>
+export type GatewayCase = keyof typeof gatewayCases
+
+export const gatewayCaseNames = Object.keys(gatewayCases) as readonly GatewayCase[]
+
+export const partsOf = (name: GatewayCase): CaseParts => gatewayCases[name]
+
+/** A picker has no filter that looks for names: the gateway reads the whole body of a turn by a name. */
+export const hasCase = (wiring: Wiring, name: GatewayCase): boolean =>
+  wiring !== 'picker' || partsOf(name).bodyNames !== true
 
 /** `ext_proc memory` */
 export const targetName = (wiring: Wiring, gatewayCase: GatewayCase): string => `${wiring} ${gatewayCase}`
@@ -23,8 +58,9 @@ export interface Target {
   readonly address: string
   /** Envoy's admin interface: `127.0.0.1:9901` */
   readonly adminAddress: string
-  /** The ids of the sessions to use; empty: requests carry no session. */
+  /** The ids of the sessions to use, or clients' names of them; empty: requests carry no session. */
   readonly ids: readonly string[]
+  readonly idIn: SessionPlace | undefined
   /** What every request must carry when it reaches the upstream, so that none bypasses what is measured. */
   readonly arrives: 'plain' | 'marked' | 'spliced'
   /** Process ids. */

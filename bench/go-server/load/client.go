@@ -48,33 +48,37 @@ type client struct {
 }
 
 func newClient(p plan, number int) *client {
-	body := chatBody(p.BodyBytes, p.Stream)
+	id, idHeader, idMember := "", "", ""
+	if len(p.IDs) > 0 {
+		id = p.IDs[0]
+		if member, isMember := strings.CutPrefix(p.IDIn, "body."); isMember {
+			idMember = fmt.Sprintf(`,"%s":"%s"`, member, id)
+		} else {
+			idHeader = fmt.Sprintf("%s: %s\r\n", p.IDIn, id)
+		}
+	}
+	body := chatBody(p.BodyBytes, p.Stream, idMember)
 	path, ttl := "/v1/chat/completions", ""
 	if p.CreateTTL > 0 {
 		path, ttl = "/v1/context", fmt.Sprintf("x-session-ttl: %d\r\n", p.CreateTTL)
 	}
-	head := fmt.Sprintf("POST %s HTTP/1.1\r\n%s%scontent-length: %d\r\n", path, sdkHeaders, ttl, len(body))
-	c := &client{plan: p}
-	if len(p.IDs) > 0 {
-		head += "x-session-id: "
-		c.idAt = len(head)
-		head += p.IDs[0] + "\r\n"
-		// Every connection goes round its own part of the sessions.
-		c.nextID = number * len(p.IDs) / p.Connections
-	}
-	c.request = append([]byte(head+"\r\n"), body...)
+	head := fmt.Sprintf("POST %s HTTP/1.1\r\n%s%s%scontent-length: %d\r\n\r\n", path, sdkHeaders, ttl, idHeader, len(body))
+	c := &client{plan: p, request: append([]byte(head), body...)}
+	c.idAt = bytes.Index(c.request, []byte(id))
+	// Every connection goes round its own part of the sessions.
+	c.nextID = number * len(p.IDs) / p.Connections
 	// Connected before the clock starts; a failure is that of the first request, which tries again.
 	_ = c.connect()
 	return c
 }
 
-// chatBody is a chat request of exactly this length.
-func chatBody(length int, stream bool) []byte {
+// chatBody is a chat request of exactly this length, with more members at its end.
+func chatBody(length int, stream bool, more string) []byte {
 	head := `{"model":"bench","max_tokens":16,"messages":[{"role":"system","content":"You are a helpful assistant."},{"role":"user","content":"`
 	if stream {
 		head = `{"stream":true,` + head[1:]
 	}
-	tail := `"}]}`
+	tail := `"}]` + more + "}"
 	text := strings.Repeat("The quick brown fox \\\"jumps\\\" over the lazy dog.\\n", length/40+1)
 	filler := text[:max(0, length-len(head)-len(tail))]
 	// Not in the middle of an escape.
