@@ -209,9 +209,7 @@ export class MemorySessions {
   #beginBranch(session: MemorySession, turn: BeginNamedTurn, nowMs: number): BeginNamedOutcome {
     const number = this.#continued(session, turn.marks) ?? this.#freeBranch(session, nowMs)
     if (number === undefined) return unknown
-    session.branches = Array.from({ length: Math.max(session.branches.length, number + 1) }, (_, at) =>
-      at === number ? branchOf(turn, nowMs) : session.branches[at],
-    )
+    session.branches = session.branches.toSpliced(number, 1, branchOf(turn, nowMs))
     const { ttlSeconds } = session
     const key = branchKeyOf(session.key, number)
     if (number > 0) {
