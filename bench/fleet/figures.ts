@@ -19,6 +19,8 @@ export interface TurnFigures {
 /** The figures of a way. Later turns are those after the first one of each conversation. */
 export interface WayFigures {
   readonly first: TurnFigures
+  /** Of what was sent beside first turns. */
+  readonly beside: TurnFigures
   readonly later: TurnFigures
   /** Of later turns: the third that was sent last. */
   readonly lastThird: TurnFigures
@@ -32,6 +34,7 @@ export const wayFigures = ({ turns, stormMs }: WayRun): WayFigures => {
   const later = turns.filter(({ turn }) => turn > 1)
   return {
     first: turnFigures(turns.filter(({ turn }) => turn === 1)),
+    beside: turnFigures(turns.filter(({ turn }) => turn === 0)),
     later: turnFigures(later),
     lastThird: turnFigures(later.slice(Math.floor((later.length * 2) / 3))),
     afterStorm: turnFigures(later.filter(({ startMs }) => startMs > stormMs + afterStormMs)),

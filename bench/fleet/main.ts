@@ -10,6 +10,8 @@ import { join } from 'node:path'
 import { createChildren } from '../../playground/child-process.ts'
 import { obtainVllmFleet, type RunningVllmFleet } from '../../playground/vllm/start-vllm-fleet.ts'
 import { machineNow, machineText, say, writeFigures } from '../bench-process.ts'
+import { createAgentTurns } from './agent-turns.ts'
+import { createCompletionTurns } from './completion-turns.ts'
 import { wayFigures } from './figures.ts'
 import { drawFleetChart } from './fleet-chart.ts'
 import { type FleetOptions, readFleetOptions } from './fleet-options.ts'
@@ -17,6 +19,7 @@ import { measureWay } from './measure-way.ts'
 import { fleetTable, type WayResult } from './report.ts'
 import { startFleet, vllmFleet } from './start-fleet.ts'
 import { startFleetGateway } from './start-fleet-gateway.ts'
+import { startRingHash } from './start-ring-hash.ts'
 import { storm } from './storms.ts'
 import { busiestPod, createWay, type WayName } from './ways.ts'
 import { planConversations } from './workload.ts'
@@ -48,13 +51,16 @@ const measure = async (way: WayName, running: RunningVllmFleet | undefined): Pro
       planConversations(workload).map(({ name }) => name),
       pods.length,
     )
+    // Pods that outlive a way hold the prompts of the one before.
+    const of = { workload, vocabulary, model, promptSeed: `${unique} ${way}`, scale: options.scale }
+    const targets = { pods, gatewayUrl: gateway?.url, model, outputTokens: workload.outputTokens }
     const run = await measureWay({
       name: way,
       workload,
-      vocabulary,
-      // Pods that outlive a way hold the prompts of the one before.
-      promptSeed: `${unique} ${way}`,
-      send: createWay(way, { pods, gatewayUrl: gateway?.url, model, outputTokens: workload.outputTokens }),
+      send:
+        options.shape === 'agents'
+          ? createAgentTurns(gateway?.url ?? (await startRingHash(children, pods)), of)
+          : createCompletionTurns(createWay(way, targets), of),
       storm: () => storm(options.storm, { fleet, pod, gateway }),
     })
     return { way, run, figures: wayFigures(run) }
@@ -82,7 +88,8 @@ const measureAll = async ({ engine, ways }: FleetOptions): Promise<readonly WayR
 const machine = machineNow()
 const results = await measureAll(options)
 const { conversations, turns, firstTokens, pauseMs } = workload
-const load = `${conversations} conversations of ${turns} turns, ${firstTokens} tokens at first, pauses of ${pauseMs / 1000} s`
+const size = options.shape === 'agents' ? `agents of ${options.scale} of their size` : `${firstTokens} tokens at first`
+const load = `${conversations} conversations of ${turns} turns, ${size}, pauses of ${pauseMs / 1000} s`
 const pods = options.engine === 'vllm' ? '' : `, ${options.pods} pods of ${options.slots} slots`
 const failures = results.flatMap(({ way, run }) => {
   const failed = run.turns.find(({ failure }) => failure !== undefined)?.failure
@@ -99,12 +106,13 @@ process.stdout.write(
     '',
   ].join('\n\n'),
 )
-await writeFigures(`fleet-${options.engine}.json`, {
+const isOfAgents = options.shape === 'agents'
+await writeFigures(`fleet-${isOfAgents ? 'agents-' : ''}${options.engine}.json`, {
   machine: { ...machine, loadAverageAfter: machineNow().loadAverage },
   ...options,
   results: results.map(({ way, run, figures }) => ({ way, figures, ...run })),
 })
-process.stdout.write(`${await drawFleetChart()}\n`)
+if (!isOfAgents) process.stdout.write(`${await drawFleetChart()}\n`)
 const [measured] = results
 if (options.traceFile !== undefined && measured !== undefined)
   await writeTrace(options.traceFile, measured.run.turns, workload.outputTokens)

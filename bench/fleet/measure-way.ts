@@ -1,21 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { say } from '../bench-process.ts'
-import { makePrompt, type Vocabulary } from '../prompts.ts'
 import type { SentTurn } from './send-turn.ts'
-import type { SendNext } from './ways.ts'
-import {
-  halfTimeMs,
-  newTokensOf,
-  type PlannedConversation,
-  planConversations,
-  promptTokensOf,
-  type Workload,
-} from './workload.ts'
+import { halfTimeMs, type PlannedConversation, planConversations, type Workload } from './workload.ts'
 
 /** One turn of a run. */
 export interface TurnRow extends Omit<SentTurn, 'sessionId'> {
   readonly conversation: string
-  /** From 1. */
+  /** From 1; 0: sent beside the first turn. */
   readonly turn: number
   /** When it was sent, since the start of the run. */
   readonly startMs: number
@@ -33,13 +24,13 @@ export interface WayRun {
   readonly stormFailure: string | undefined
 }
 
+/** Sends a turn of a conversation, and what goes with it. */
+export type SendTurn = (conversation: string, turn: number) => Promise<readonly Omit<TurnRow, 'startMs'>[]>
+
 interface MeasureWay {
   readonly name: string
   readonly workload: Workload
-  readonly vocabulary: Vocabulary
-  /** New to the engines. */
-  readonly promptSeed: string
-  readonly send: SendNext
+  readonly send: SendTurn
   readonly storm: () => Promise<void>
 }
 
@@ -76,17 +67,13 @@ export const measureWay = async (options: MeasureWay): Promise<WayRun> => {
 
 const runConversation = async (
   { name: conversation, startMs, pausesMs }: PlannedConversation,
-  { workload, vocabulary, promptSeed, send }: MeasureWay,
+  { send }: MeasureWay,
   run: { readonly elapsedMs: () => number; readonly turns: TurnRow[] },
 ): Promise<void> => {
   for (const [index, pauseMs] of [startMs, ...pausesMs].entries()) {
     await delay(pauseMs)
-    const turn = index + 1
-    // Longer prompts of a seed begin with the shorter ones. Made-up tokens stand in for the answer: not every engine
-    // tells its own, and bytes that are no text would not survive the way through it.
-    const prompt = makePrompt(vocabulary, `${promptSeed} ${conversation}`, promptTokensOf(workload, turn))
-    const sentMs = run.elapsedMs()
-    const { sessionId: _, ...seen } = await send(conversation, prompt)
-    run.turns.push({ conversation, turn, startMs: sentMs, newTokens: newTokensOf(workload, turn), ...seen })
+    const startMs = run.elapsedMs()
+    const sent = await send(conversation, index + 1)
+    run.turns.push(...sent.map((row) => ({ ...row, startMs })))
   }
 }

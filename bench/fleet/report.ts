@@ -13,27 +13,29 @@ export interface WayResult {
 const titles = ['way, turns', 'turns', 'TTFT p50', 'p90', 'max', 'computed anew', 'in the last third']
 const stormTitles = ['p90 in the last third', 'anew 60 s after the storm']
 
-/** The table of all ways: a row for later turns and a row for first turns of each. */
+/** The table of all ways: a row for later turns and a row for first turns of each, and one for what was sent beside those. */
 export const fleetTable = (results: readonly WayResult[], hasStorm: boolean): string =>
   markdownTable(
     [...titles, ...(hasStorm ? stormTitles : []), 'failures', 'duration', 'x-context-cache'],
-    (['later', 'first'] as const).flatMap((kind) =>
-      results.map(({ way, run, figures }) => {
-        const of = figures[kind]
-        const ofLater = (text: string): string => (kind === 'later' ? text : '–')
-        const afterStorm = [msText(figures.lastThird.ttftP90Ms), shareText(figures.afterStorm.anewShare)]
-        return [
-          `${way}, ${kind}`,
-          String(of.turns),
-          ...[of.ttftP50Ms, of.ttftP90Ms, of.ttftMaxMs].map(msText),
-          shareText(of.anewShare),
-          ofLater(shareText(figures.lastThird.anewShare)),
-          ...(hasStorm ? afterStorm.map(ofLater) : []),
-          String(of.failures),
-          `${(run.durationMs / 1000).toFixed(0)} s`,
-          reasonsText(of),
-        ]
-      }),
+    (['later', 'first', 'beside'] as const).flatMap((kind) =>
+      results
+        .filter(({ figures }) => kind !== 'beside' || figures.beside.turns > 0)
+        .map(({ way, run, figures }) => {
+          const of = figures[kind]
+          const ofLater = (text: string): string => (kind === 'later' ? text : '–')
+          const afterStorm = [msText(figures.lastThird.ttftP90Ms), shareText(figures.afterStorm.anewShare)]
+          return [
+            `${way}, ${kind}`,
+            String(of.turns),
+            ...[of.ttftP50Ms, of.ttftP90Ms, of.ttftMaxMs].map(msText),
+            shareText(of.anewShare),
+            ofLater(shareText(figures.lastThird.anewShare)),
+            ...(hasStorm ? afterStorm.map(ofLater) : []),
+            String(of.failures),
+            `${(run.durationMs / 1000).toFixed(0)} s`,
+            reasonsText(of),
+          ]
+        }),
     ),
   )
 

@@ -1,4 +1,9 @@
-import { CompletionError, type CompletionRequest, streamCompletion } from '../stream-completion.ts'
+import {
+  CompletionError,
+  type CompletionRequest,
+  type StreamedCompletion,
+  streamCompletion,
+} from '../stream-completion.ts'
 
 /** What a client saw of one turn. */
 export interface SentTurn {
@@ -17,14 +22,18 @@ export interface SentTurn {
 }
 
 /** Sends a turn, once. Never throws. */
-export const sendTurn = async (request: CompletionRequest): Promise<SentTurn> => {
+export const sendTurn = (request: CompletionRequest): Promise<SentTurn> =>
+  sentTurn(request.prompt.length, () => streamCompletion(request))
+
+/** What a client sees of an answer. `promptTokens`: where the engine does not tell. Never throws. */
+export const sentTurn = async (promptTokens: number, stream: () => Promise<StreamedCompletion>): Promise<SentTurn> => {
   const startedMs = performance.now()
   try {
-    const seen = await streamCompletion(request)
+    const seen = await stream()
     return {
       ttftMs: seen.ttftMs,
       totalMs: seen.totalMs,
-      promptTokens: seen.promptTokens ?? request.prompt.length,
+      promptTokens: seen.promptTokens ?? promptTokens,
       cachedTokens: seen.cachedTokens,
       answerTokens: seen.answerTokens ?? 0,
       cache: seen.headers.get('x-context-cache') ?? '',
@@ -36,7 +45,7 @@ export const sendTurn = async (request: CompletionRequest): Promise<SentTurn> =>
     return {
       ttftMs: undefined,
       totalMs: performance.now() - startedMs,
-      promptTokens: request.prompt.length,
+      promptTokens,
       cachedTokens: 0,
       answerTokens: 0,
       cache: '',

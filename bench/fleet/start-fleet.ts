@@ -45,11 +45,21 @@ const modelName = 'bench-fleet'
 /** Starts pods that hold nothing yet. @throws InstallError, NotReadyError */
 export const startFleet = async (options: FleetOptions, { way, children, folder }: StartFleet): Promise<Fleet> => {
   const kvDirectory = join(folder, 'kv')
-  const modelPath = options.modelFile ?? (await randomModelPath(join(toolsDir(), 'models')))
+  const modelPath =
+    options.modelFile ??
+    (await randomModelPath(join(toolsDir(), 'models'), options.shape === 'agents' ? 'words' : 'bytes'))
   const { slots, threads, llamaArguments } = options
   const start = async (pod: number, port: number): Promise<ManagedChild> => {
     const name = `pod-${pod}`
-    const common = { name, port, children, kvDirectory, modelPath, slots, contextTokensPerSlot: contextTokens }
+    const common = {
+      name,
+      port,
+      children,
+      kvDirectory,
+      modelPath,
+      slots,
+      contextTokensPerSlot: contextTokens[options.shape],
+    }
     if (options.engine === 'llama-server') {
       const ofGateway = way === 'gateway'
       return startLlamaServer({ ...common, modelName, threads, ofGateway, moreArguments: llamaArguments })
