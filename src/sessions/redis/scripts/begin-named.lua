@@ -3,6 +3,31 @@
 -- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 tenant, 5 turn id, 6 lease ms, 7 ttl seconds, 8 sealed id, 9 model,
 --       10 named sessions of the tenant at most, 11 marks of the prompt, oldest first, separated by blanks
 -- Returns: 'active', 'created' or 'expired' with a snapshot, 'deleted', or 'unknown'
+--- @include arguments
+--- @include kv-groups
+--- @include quick-begin
+-- Whether the prompt continues that of branch 0, the session itself, further than that of another one.
+local function continues_first(name)
+  local branches_key = prefix .. 'b:' .. name
+  local branches = redis.call('HGETALL', branches_key)
+  local marks, found, longest = ' ' .. ARGV[11] .. ' ', nil, 0
+  for at = 1, #branches, 2 do
+    local mark = string.match(branches[at + 1], ' .*$')
+    local place = mark and string.find(marks, mark .. ' ', 1, true) or 0
+    if place > longest then
+      found, longest = branches[at], place
+    end
+  end
+  if found ~= '0' then
+    return false
+  end
+  redis.call('HSET', branches_key, 0, string.format('%.0f %s', now, string.match(ARGV[11], '%S+$')))
+  return true
+end
+local quick = quick_begin(continues_first)
+if quick then
+  return quick
+end
 --- @include session
 --- @include new-session
 --- @include branches
