@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { agentConversationName, agentNames, agentRequests } from '../../../bench/fleet/agents.ts'
 import { wayFigures } from '../../../bench/fleet/figures.ts'
+import { inferenceApiOf } from '../../../src/openai/create-body.ts'
 import { promptMarks } from '../../../src/openai/prompt-marks.ts'
 import { allSlices } from '../../support/all-slices.ts'
 
@@ -12,15 +13,16 @@ const history = {
   messageLength: 240,
   answerLength: 64,
 }
-const marksOf = (body: string): readonly string[] => allSlices(promptMarks(Buffer.from(body)))
+const marksOf = ({ path, body }: { readonly path: string; readonly body: string }): readonly string[] =>
+  allSlices(promptMarks(Buffer.from(body), inferenceApiOf(path.replace(/\?.*/, '')) ?? 'chat'))
 
 describe.each(agentNames)('%s', (agent) => {
   test('a turn continues the one before, under the same name', () => {
     const [first] = agentRequests(agent, { ...history, turn: 1 })
     const [second] = agentRequests(agent, { ...history, turn: 2 })
 
-    const [last = ''] = marksOf(first.body).slice(-1)
-    expect(marksOf(second.body)).toContain(last)
+    const [last = ''] = marksOf(first).slice(-1)
+    expect(marksOf(second)).toContain(last)
     expect(second.headers).toEqual(first.headers)
     expect(Object.values(first.headers).join()).toContain(history.name)
   })
