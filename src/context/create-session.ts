@@ -85,7 +85,7 @@ export const createCreateSession = (
         ...withStatus(forward, { cacheStatus }, sessionHeaders(id, record)),
         // `/v1/context` is not a path of the engine.
         path: api === undefined ? inferencePaths[form] : undefined,
-        requestHeaders: { ...forward.requestHeaders, 'x-session-id': id },
+        requestHeaders: { 'x-session-id': id, ...forward.requestHeaders },
       }
     } catch (error) {
       await abandonTurn(parts, { key: record.key, turnId })

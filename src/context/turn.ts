@@ -84,13 +84,17 @@ const forwardTo = (route: Route, fields: EngineFields, ticket: TurnTicket): Forw
   kind: 'forward',
   destinations: route.destinations,
   path: undefined,
-  requestHeaders: poolHeader(route.pool),
+  requestHeaders: { ...poolHeader(route.pool), ...turnHeader(route, ticket) },
   // JSON members without the braces.
   splice: Object.keys(fields).length === 0 ? undefined : JSON.stringify(fields).slice(1, -1),
   expectModel: undefined,
   responseHeaders: {},
   ticket,
 })
+
+/** Below `/v1/messages` vLLM has no member for a turn's name, and takes this header for it, also a client's own. */
+const turnHeader = ({ isMessages }: Route, { session, turnId }: TurnTicket): Readonly<Record<string, string>> =>
+  isMessages && session !== undefined ? { 'x-session-id': turnId } : {}
 
 /**
  * The decision with a turn's cache status and the kind of name that chose its session: for the client in headers, for the

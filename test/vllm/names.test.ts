@@ -99,7 +99,7 @@ describe.each(shapes)('$client', ({ path, named, body }) => {
     }
 
     expect([first.cache, other.cache]).toEqual(['miss; reason=new_session', 'miss; reason=new_session'])
-    expect(caches.map((cache) => (readHit(cache)?.tokens ?? 0) >= 256)).toEqual(caches.map(() => true))
+    expect(caches.filter((cache) => (readHit(cache)?.tokens ?? 0) < 256)).toEqual([])
     expect(pods.size).toBe(2)
     expect(settled.tokens.cached / settled.tokens.prompt).toBeGreaterThan(0.6)
     expect(readHit((await send(name, title)).cache)?.tokens).toBeGreaterThanOrEqual(256)
