@@ -27,7 +27,7 @@ const defaultShapes: Readonly<Record<VocabularyKind, RandomModelShape>> = {
 /** Names under `general.name`, by which the engine knows such a file again. */
 export const randomModelNames = { bytes: 'tiny-random', words: 'tiny-random-words' } as const
 
-/** Undefined: the model's name is none of these. */
+/** Undefined: no vocabulary has a model of this name. */
 export const kindOfRandomModel = (name: string | undefined): VocabularyKind | undefined => {
   switch (name) {
     case randomModelNames.bytes:

@@ -137,13 +137,13 @@ export const requestKeyHeader = 'x-context-request-key'
  * Headers in which Envoy's Lua filter says what it found in a body (`deploy/envoy/session-names.lua`). Each wiring removes
  * what clients send in them; pods do not receive them.
  */
-export const filterHeaders: readonly string[] = [
-  'x-context-model',
-  'x-context-name',
-  'x-context-marks',
-  'x-context-ttl',
-  'x-context-body',
-]
+export const filterHeaders = {
+  model: 'x-context-model',
+  name: 'x-context-name',
+  marks: 'x-context-marks',
+  ttl: 'x-context-ttl',
+  body: 'x-context-body',
+} as const
 
 /** Port of the gateway's domain: decides what happens to a request, and processes the end of its turn. */
 export interface ContextCacheManager {

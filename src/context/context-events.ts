@@ -4,7 +4,10 @@ import type { SessionKey } from '../sessions/session-record.ts'
 import { StoreUnavailableError } from '../sessions/session-store.ts'
 import type { TurnTicket } from './turn-ticket.ts'
 
-/** Result of a session lookup for a turn. `created`: by the first turn of a name. `store_unavailable`: also of a create that goes on without a session. */
+/**
+ * Result of a session lookup for a turn. `created`: by the first turn of a name. `store_unavailable`: also of a create that
+ * goes on without a session.
+ */
 export type LookupResult = 'active' | 'created' | 'expired' | 'deleted' | 'unknown' | 'store_unavailable'
 
 /** Kind of a request. */
@@ -97,4 +100,18 @@ export interface ContextEvents {
 export const reportFault = (events: ContextEvents, where: string, error: unknown): void => {
   if (error instanceof StoreUnavailableError) events.storeFault(where, error)
   else events.fault(where, error)
+}
+
+/** What a lookup of the session store found, reported. `store_unavailable`: nothing, for the store failed. */
+export const lookUp = async <Found extends { readonly kind: LookupResult }>(
+  events: ContextEvents,
+  begin: Promise<Found>,
+  namedBy: string | undefined,
+): Promise<Found | { readonly kind: 'store_unavailable' }> => {
+  const found = await begin.catch((error: unknown) => {
+    reportFault(events, 'begin', error)
+    return { kind: 'store_unavailable' } as const
+  })
+  events.lookedUp(found.kind, namedBy)
+  return found
 }

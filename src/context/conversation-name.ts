@@ -1,5 +1,5 @@
 import { readJson } from '../json/read-json.ts'
-import type { GatewayRequest } from './context-cache-manager.ts'
+import { filterHeaders, type GatewayRequest } from './context-cache-manager.ts'
 import { containsSessionId } from './session-id.ts'
 
 /** A client's own name for a conversation. */
@@ -24,11 +24,8 @@ const partHeaders: Readonly<Record<string, string>> = { 'x-claude-code-session-i
 const parentHeader = 'x-parent-session-id'
 const parentHeaders: Readonly<Record<string, string>> = { 'thread-id': 'session-id' }
 
-/** A member of the body, as Envoy's Lua filter found it: `<member>:<text as in JSON>`. */
-const bodyNameHeader = 'x-context-name'
-
 /** Whether a text can be a name: neither empty nor long, and without control characters. */
-export const isName = (text: string): boolean => text !== '' && text.length <= maxNameLength && !/\p{Cc}/u.test(text)
+const isName = (text: string): boolean => text !== '' && text.length <= maxNameLength && !/\p{Cc}/u.test(text)
 
 /**
  * The first name of a request, in the order of `kinds`: headers, and members of the body as far as `inBody` has them. At
@@ -64,9 +61,16 @@ const withParent = (request: Pick<GatewayRequest, 'header'>, { kind, name }: Con
   return { kind, name, parent: parent === name ? undefined : parent }
 }
 
+/** A text that Envoy's Lua filter copied from a body, where it stood in quotes. Undefined: it is not JSON. */
+export const textFromFilter = (literal: string): string | undefined => {
+  const text = readJson(`"${Buffer.from(literal, 'latin1').toString()}"`)
+  return typeof text === 'string' ? text : undefined
+}
+
+/** A member of the body: `<member>:<text as in JSON>`. */
 const nameFromFilter = (request: Pick<GatewayRequest, 'header'>): ConversationName | undefined => {
-  const [value] = request.header(bodyNameHeader)
+  const [value] = request.header(filterHeaders.name)
   const [, member, literal = ''] = /^([\w-]{1,64}):(.*)$/s.exec(value ?? '') ?? []
-  const name = member === undefined ? undefined : readJson(`"${Buffer.from(literal, 'latin1').toString()}"`)
-  return typeof name === 'string' && isName(name) ? { kind: `${bodyNamePrefix}${member}`, name } : undefined
+  const name = member === undefined ? undefined : textFromFilter(literal)
+  return name !== undefined && isName(name) ? { kind: `${bodyNamePrefix}${member}`, name } : undefined
 }

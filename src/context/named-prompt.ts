@@ -1,12 +1,11 @@
 import type { SlicedWork } from '../async/slices.ts'
-import { readJson } from '../json/read-json.ts'
-import { type JsonLimits, type JsonMember, scanJsonObject } from '../json/scan-json-object.ts'
-import type { InferenceApi } from '../openai/create-body.ts'
+import { type JsonLimits, scanJsonObject } from '../json/scan-json-object.ts'
+import { type InferenceApi, textIn } from '../openai/create-body.ts'
 import { findBytes } from '../openai/find-bytes.ts'
-import { maxModelLength } from '../openai/model-in.ts'
+import { isModelName } from '../openai/model-in.ts'
 import { maxMarkedBytes, promptMarks } from '../openai/prompt-marks.ts'
-import type { GatewayRequest } from './context-cache-manager.ts'
-import { bodyNamePrefix } from './conversation-name.ts'
+import { filterHeaders, type GatewayRequest } from './context-cache-manager.ts'
+import { bodyNamePrefix, textFromFilter } from './conversation-name.ts'
 
 /** What a turn of a named conversation tells beside its name. */
 export interface NamedPrompt {
@@ -17,19 +16,17 @@ export interface NamedPrompt {
   readonly ttlSeconds?: number | undefined
 }
 
-const promptHeaders = { model: 'x-context-model', marks: 'x-context-marks', ttl: 'x-context-ttl' } as const
-
 /** What Envoy's Lua filter found in the body. Undefined: nothing, or it could not tell which of several models counts. */
 export const promptFromHeaders = (request: Pick<GatewayRequest, 'header'>): NamedPrompt | undefined => {
-  const [literal = '', ...others] = request.header(promptHeaders.model)
-  const model = others.length > 0 ? undefined : readJson(`"${Buffer.from(literal, 'latin1').toString()}"`)
-  if (!isModel(model)) return undefined
+  const [literal = '', ...others] = request.header(filterHeaders.model)
+  const model = others.length > 0 ? undefined : textFromFilter(literal)
+  if (model === undefined || !isModelName(model)) return undefined
   const marks = request
-    .header(promptHeaders.marks)
+    .header(filterHeaders.marks)
     .join(',')
     .split(',')
     .filter((mark) => /^[\da-f]{8}$/.test(mark))
-  const [ttl = ''] = request.header(promptHeaders.ttl)
+  const [ttl = ''] = request.header(filterHeaders.ttl)
   return { model, marks: marks.length === 0 ? unmarked : marks, ttlSeconds: retentions.get(ttl) }
 }
 
@@ -52,9 +49,12 @@ export function* readNamedBody(
   const names = kinds.flatMap((kind) => (kind.startsWith(bodyNamePrefix) ? [kind.slice(bodyNamePrefix.length)] : []))
   const scan = yield* scanJsonObject(body, limits, ['model', 'prompt_cache_retention', ...names])
   if (scan.kind !== 'object') return undefined
-  const textOf = (name: string): string | undefined => textIn(body, scan.members.get(name))
+  const textOf = (name: string): string | undefined => {
+    const member = scan.members.get(name)
+    return member && textIn(body, member)
+  }
   const model = textOf('model')
-  if (!isModel(model)) return undefined
+  if (model === undefined || !isModelName(model)) return undefined
   const members = new Map(
     names.flatMap((name) => {
       const text = textOf(name)
@@ -77,15 +77,3 @@ const retentions: ReadonlyMap<string, number> = new Map([
 const anHour = Buffer.from('"ttl":"1h"')
 
 const unmarked: readonly string[] = ['-']
-
-/** Half a surrogate pair is no UTF-8: Envoy would refuse every reply that names the model. */
-const isModel = (text: unknown): text is string =>
-  typeof text === 'string' && text !== '' && text.length <= maxModelLength && !/\p{Cs}/u.test(text)
-
-const maxTextBytes = 6 * maxModelLength + 2
-
-const textIn = (body: Buffer, member: JsonMember | undefined): string | undefined => {
-  if (member === undefined || member.end - member.start > maxTextBytes) return undefined
-  const value = readJson(body.toString('utf8', member.start, member.end))
-  return typeof value === 'string' ? value : undefined
-}

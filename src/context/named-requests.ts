@@ -63,9 +63,8 @@ export const createNamedRequests = (
   ): Promise<HeadersDecision<TurnTicket>> => {
     const { api, cached, scope } = given
     const name: ConversationName | undefined = names.length === 0 ? undefined : conversationNameOf(request, names)
-    const prompt = promptFromHeaders(request)
-    if (name !== undefined && prompt !== undefined && request.pick === undefined)
-      return useOrElse({ request, name, prompt, cached, scope }, unnamed)
+    const prompt = name !== undefined && request.pick === undefined ? promptFromHeaders(request) : undefined
+    if (name !== undefined && prompt !== undefined) return useOrElse({ request, name, prompt, cached, scope }, unnamed)
     const canRead = request.bodyReadable && !request.endOfStream
     return canRead && (name !== undefined || mayStandInBody)
       ? readBody(request, api, cached, unnamed)

@@ -57,7 +57,8 @@ export interface ResponseCacheParts {
  *
  * A request is eligible if it asks for the cache (`x-response-cache: on`, which Envoy's routes require too), Envoy
  * sends its body, of at most `maxEntryBytes`, and `Cache-Control` allows it (no `no-store`, `no-cache`). One that
- * creates a session is never eligible: it has to leave KV in a pod. Nor are Anthropic's messages. Two equal requests at a time are both computed.
+ * creates a session is never eligible: it has to leave KV in a pod. Nor are Anthropic's messages. Two equal requests at a
+ * time are both computed.
  */
 export const createResponseCacheHandler = (
   parts: ResponseCacheParts & { readonly tenants: Tenants; readonly slices: Slices },

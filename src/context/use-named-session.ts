@@ -4,7 +4,7 @@ import { deriveKey } from '../crypto/seal.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 import type { TenantKey } from '../sessions/session-record.ts'
 import type { Decision, GatewayRequest, RequestScope } from './context-cache-manager.ts'
-import { reportFault } from './context-events.ts'
+import { lookUp } from './context-events.ts'
 import { createContinueSession } from './continue-session.ts'
 import type { ConversationName } from './conversation-name.ts'
 import type { ActiveTurns } from './end-turn.ts'
@@ -63,15 +63,10 @@ export const createUseNamedSession = (
   const continueSession = createContinueSession(parts)
   const { leaseMs, implicit } = settings
   const idOf = createNamedIds(settings.secret)
-  const sealedIds = new LRUCache<string, string>({ max: maxKeptIds })
-
-  const sealedIdOf = (id: string, tenant: TenantKey, namedBy: string): string => {
-    const known = sealedIds.get(id)
-    if (known !== undefined) return known
-    const sealed = parts.sessionIds.encrypt(id, tenant, namedBy)
-    sealedIds.set(id, sealed)
-    return sealed
-  }
+  const sealedIds = new LRUCache<string, string, Readonly<{ tenant: TenantKey; namedBy: string }>>({
+    max: maxKeptIds,
+    memoMethod: (id, _stale, { context: { tenant, namedBy } }) => parts.sessionIds.encrypt(id, tenant, namedBy),
+  })
 
   /** What the client asks for, where it is longer than the default and within the bounds. */
   const askedTtl = (request: GatewayRequest, { ttlSeconds = 0 }: NamedPrompt): number | undefined => {
@@ -88,22 +83,20 @@ export const createUseNamedSession = (
   }
 
   return async ({ request, name, prompt, cached, scope }) => {
-    const tenant = orNone(() => parts.tenants.tenantOf(request))
-    if (tenant === undefined || orNone(() => checkSpliceable(request) ?? true) === undefined) return undefined
+    const tenant = orNone(() => {
+      checkSpliceable(request)
+      return parts.tenants.tenantOf(request)
+    })
+    if (tenant === undefined) return undefined
     const { kind: namedBy } = name
     const { model, marks } = prompt
     const id = idOf({ tenant, model, name })
     const turnId = turnIdFor(request)
-    const sealedId = sealedIdOf(id, tenant, namedBy)
+    const sealedId = sealedIds.memo(id, { context: { tenant, namedBy } })
     const asked = askedTtl(request, prompt)
     const wanted = { key: sessionKeyOf(id), tenant, turnId, leaseMs, sealedId, model, marks }
     const limits = { ttlSeconds: asked ?? implicit.ttlSeconds, maxNamedSessions: implicit.maxPerTenant }
-    const begin = parts.store.beginNamed({ ...wanted, ...limits })
-    const begun = await begin.catch((error: unknown) => {
-      reportFault(parts.events, 'begin', error)
-      return { kind: 'store_unavailable' as const }
-    })
-    parts.events.lookedUp(begun.kind, namedBy)
+    const begun = await lookUp(parts.events, parts.store.beginNamed({ ...wanted, ...limits }), namedBy)
     const common = { request, tenant, turnId, namedBy, cached, scope }
     switch (begun.kind) {
       case 'unknown':

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { GatewayError } from '../openai/gateway-error.ts'
 import type { Decision } from './context-cache-manager.ts'
-import { reportFault } from './context-events.ts'
+import { lookUp } from './context-events.ts'
 import { type BegunTurn, createContinueSession } from './continue-session.ts'
 import type { ActiveTurns } from './end-turn.ts'
 import { checkSpliceable, namedModel, parseTtlHeader, type TtlBounds, turnIdFor } from './request-headers.ts'
@@ -60,11 +60,7 @@ export const createUseSession = (
     const key = sessionKeyOf(id)
     const turn: UseTurn = { ...given, key, tenant, turnId, ttlSeconds, expiry, namedBy: undefined }
     const begin = parts.store.begin({ key, tenant, turnId, leaseMs: settings.leaseMs })
-    const begun = await begin.catch((error: unknown) => {
-      reportFault(parts.events, 'begin', error)
-      return { kind: 'store_unavailable' as const }
-    })
-    parts.events.lookedUp(begun.kind, undefined)
+    const begun = await lookUp(parts.events, begin, undefined)
     switch (begun.kind) {
       case 'store_unavailable':
         return plainTurn(turn, 'store_unavailable', { 'x-session-id': id })

@@ -1,4 +1,4 @@
-import type { SessionKey, TenantKey } from '../sessions/session-record.ts'
+import type { TenantKey } from '../sessions/session-record.ts'
 import type { Decision, GatewayRequest, RequestScope } from './context-cache-manager.ts'
 import { type CacheHit, cachedResponse } from './response-cache-handler.ts'
 import { type MissReason, missStatus } from './response-headers.ts'
@@ -13,7 +13,7 @@ export interface TurnWithoutSession {
   readonly turnId: string
   readonly tenant: TenantKey
   /** Keeps such turns together. */
-  readonly key: SessionKey | string
+  readonly key: string
   readonly model: string | undefined
   readonly namedBy: string | undefined
   readonly cached: CacheHit | undefined

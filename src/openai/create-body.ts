@@ -2,7 +2,7 @@ import type { SlicedWork } from '../async/slices.ts'
 import { readJson } from '../json/read-json.ts'
 import type { JsonLimits, JsonMember } from '../json/scan-json-object.ts'
 import { GatewayError } from './gateway-error.ts'
-import { maxModelLength } from './model-in.ts'
+import { isModelName, maxModelLength } from './model-in.ts'
 import { checkJsonObject } from './parse-json-object.ts'
 
 /** The APIs to run a model, three of OpenAI's and Anthropic's messages, and the forms of their request bodies. */
@@ -54,8 +54,7 @@ export function* readCreateBody(
   const given = members.get('model')
   if (given === undefined) throw missing('model', 'The model is missing.')
   const model = textIn(body, given)
-  // Half a surrogate pair is no UTF-8: Envoy would refuse every reply that names the model.
-  if (model === undefined || model === '' || model.length > maxModelLength || /\p{Cs}/u.test(model))
+  if (model === undefined || !isModelName(model))
     throw invalid('model', `model is a string of 1 to ${maxModelLength} characters.`)
   const present = new Map([...members].filter(([, { start }]) => body[start] !== firstOfNull))
   const name = promptMember(present, form)
@@ -69,7 +68,8 @@ const firstOfNull = 0x6e
 /** A character beyond the first 65,536 has two escapes of six bytes, and counts as two. */
 const maxModelBytes = 6 * maxModelLength + 2
 
-const textIn = (body: Buffer, { start, end }: JsonMember): string | undefined => {
+/** The text of a member, if it is one and no longer than a model's name may be. */
+export const textIn = (body: Buffer, { start, end }: JsonMember): string | undefined => {
   if (body[start] !== quote || end - start > maxModelBytes) return undefined
   const text = readJson(body.toString('utf8', start, end))
   return typeof text === 'string' ? text : undefined

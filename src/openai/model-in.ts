@@ -3,6 +3,10 @@ import { readJson } from '../json/read-json.ts'
 /** Longest name of a model, in characters: names are kept and sent on with every turn. */
 export const maxModelLength = 1024
 
+/** Half a surrogate pair is no UTF-8: Envoy would refuse every reply that names the model. */
+export const isModelName = (text: string): boolean =>
+  text !== '' && text.length <= maxModelLength && !/\p{Cs}/u.test(text)
+
 /** The first `model` of the outermost object in the beginning of a JSON text. Undefined: not there, or not a text. */
 export const modelIn = (beginning: Buffer): string | undefined => {
   let depth = 0

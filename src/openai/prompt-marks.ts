@@ -32,24 +32,22 @@ const introductions: Partial<Record<InferenceApi, Buffer>> = {
 /**
  * Marks by which prompts under one name are told apart, without parsing them: one for each message, a hash of how the
  * messages up to it begin. A prompt that another one continues ends with a mark that the longer one has too. What clients
- * change from turn to turn is left out: the ends of messages, `cache_control`, and whether a text stands in a list. Where the
- * API has a place for what comes before the messages, all marks depend on how that begins. A prompt without messages has one mark, of its beginning. In slices. `deploy/envoy/session-names.lua` does the same.
+ * change from turn to turn is left out: the ends of messages, `cache_control`, and whether a text stands in a list. Where
+ * the API has a place for what comes before the messages, all marks depend on how that begins. A prompt without messages
+ * has one mark, of its beginning. In slices. `deploy/envoy/session-names.lua` does the same.
  */
 export function* promptMarks(whole: Buffer, api: InferenceApi): SlicedWork<readonly string[]> {
   const body = whole.subarray(0, maxMarkedBytes)
   const introduction = introductions[api]
   const marks: string[] = []
   let state = introduction === undefined ? 0 : mix(0, yield* firstOf(body, introduction, introductionOf))
-  let at = yield* findBytes(body, content)
-  for (let looked = 1; at !== -1 && looked <= maxLooks; looked += 1) {
-    const head = headOf(body, at + content.length)
-    if (head !== undefined) {
-      state = mix(state, head)
-      marks.push(markOf(state))
-    }
-    at = yield* findBytes(body, content, at + content.length)
-    if (looked % messagesAtOnce === 0) yield
-  }
+  yield* visitValues(body, content, (from) => {
+    const head = headOf(body, from)
+    if (head === undefined) return false
+    state = mix(state, head)
+    marks.push(markOf(state))
+    return false
+  })
   if (marks.length > 0) return marks.slice(-maxMarks)
   const text = (yield* firstOf(body, prompt, headOf)) || (yield* firstOf(body, input, headOf))
   return [markOf(mix(state, text))]
@@ -85,14 +83,22 @@ function* firstOf(
   name: Buffer,
   read: (body: Buffer, from: number) => string | undefined,
 ): SlicedWork<string> {
+  let head: string | undefined
+  yield* visitValues(body, name, (from) => {
+    head = read(body, from)
+    return head !== undefined
+  })
+  return head ?? ''
+}
+
+/** Calls `visit` with the place behind each of a member's names, until it returns true. */
+function* visitValues(body: Buffer, name: Buffer, visit: (from: number) => boolean): SlicedWork<void> {
   let at = yield* findBytes(body, name)
   for (let looked = 1; at !== -1 && looked <= maxLooks; looked += 1) {
-    const head = read(body, at + name.length)
-    if (head !== undefined) return head
+    if (visit(at + name.length)) return
     at = yield* findBytes(body, name, at + name.length)
     if (looked % messagesAtOnce === 0) yield
   }
-  return ''
 }
 
 /** 32 bits: few prompts run under one name, and a wrong guess costs a miss. */

@@ -14,11 +14,11 @@ const internalHeaders: readonly string[] = [
   'x-session-expires-at',
   'x-context-pool',
   requestKeyHeader,
-  ...filterHeaders,
+  ...Object.values(filterHeaders),
 ]
 
 /** Headers whose values come from the gateway itself, or from a filter that an endpoint picker does without. */
-const ownHeaders: ReadonlySet<string> = new Set([requestKeyHeader, ...filterHeaders])
+const ownHeaders: ReadonlySet<string> = new Set([requestKeyHeader, ...Object.values(filterHeaders)])
 
 /** Internal headers that the request has. */
 export const headersToRemove = ({ headers }: Pick<RequestHeaders, 'headers'>): readonly string[] =>

@@ -18,6 +18,7 @@ const maxTries = 3
 /** How long a turn waits for one of its session that is not reported or saved yet, or which holds the last slot. */
 const maxWaitMs = 500
 const pollMs = 20
+
 interface Search {
   readonly turn: StartingTurn
   readonly budget: PrepareBudget
@@ -29,8 +30,8 @@ interface Search {
 }
 
 /**
- * Finds or makes a slot that holds the session's KV, unless the engine would not run the turn there. When `placeSignal` fires the turn goes on without one; whatever is
- * still under way is followed to its end, and its slot is released then.
+ * Finds or makes a slot that holds the session's KV, unless the engine would not run the turn there. When `placeSignal`
+ * fires the turn goes on without one; whatever is still under way is followed to its end, and its slot is released then.
  * @throws when the ledger fails, or a load breaks off
  */
 export const prepare = async (parts: Parts, turn: StartingTurn, budget: PrepareBudget): Promise<Prepared> => {

@@ -11,7 +11,7 @@ import { cacheStatusOf, forwarded, ticketOf } from '../../support/decisions.ts'
 const names = ['x-claude-code-session-id', 'thread-id', 'session-id', 'x-session-id', 'body.prompt_cache_key']
 const open = (settings: GatewaySettings = {}) => createContextGateway({ names, ...settings })
 
-/** As Envoy's Lua filter tells of a body. */
+/** Headers that Envoy's Lua filter sets for a body. */
 const told = (model = 'm', marks = '0000000a'): Readonly<Record<string, string>> => ({
   'x-context-model': model,
   'x-context-marks': marks,

@@ -6,22 +6,16 @@
 --- @include arguments
 --- @include kv-groups
 --- @include quick-begin
+--- @include prompts
+local marks = ARGV[11]
+
 -- Whether the prompt continues that of branch 0, the session itself, further than that of another one.
 local function continues_first(name)
-  local branches_key = prefix .. 'b:' .. name
-  local branches = redis.call('HGETALL', branches_key)
-  local marks, found, longest = ' ' .. ARGV[11] .. ' ', nil, 0
-  for at = 1, #branches, 2 do
-    local mark = string.match(branches[at + 1], ' .*$')
-    local place = mark and string.find(marks, mark .. ' ', 1, true) or 0
-    if place > longest then
-      found, longest = branches[at], place
-    end
-  end
-  if found ~= '0' then
+  local _, branch = read_prompts(name, marks)
+  if branch ~= 0 then
     return false
   end
-  redis.call('HSET', branches_key, 0, string.format('%.0f %s', now, string.match(ARGV[11], '%S+$')))
+  remember_prompt(name, 0, marks)
   return true
 end
 local quick = quick_begin(continues_first)
@@ -33,11 +27,6 @@ end
 --- @include branches
 local key, tenant = ARGV[3], ARGV[4]
 local lease_ends, most_named = now + ARGV[6], tonumber(ARGV[10])
-local marks = {}
-for mark in string.gmatch(ARGV[11], '%S+') do
-  marks[#marks + 1] = mark
-end
-local last_mark = marks[#marks]
 
 local function begin(session)
   session[LEASES] = take_lease(session[LEASES], ARGV[5], lease_ends)
@@ -79,12 +68,63 @@ local function make_room()
   return redis.call('ZCARD', index) < most_named
 end
 
+local function unused_branch(used)
+  for branch = 0, max_branches - 1 do
+    if not used[branch] then
+      return branch
+    end
+  end
+end
+
+-- The branch that was used longest ago and that no turn holds.
+local function oldest_branch(key, used)
+  local oldest = nil
+  for branch = 0, max_branches - 1 do
+    local session = load(branch_key_of(key, branch))
+    if (not oldest or used[branch] < used[oldest]) and (not session or held_until(session) <= now) then
+      oldest = branch
+    end
+  end
+  return oldest
+end
+
+-- Makes room for another prompt. Nil: there is none.
+local function free_branch(key, used)
+  local free = unused_branch(used) or oldest_branch(key, used)
+  local session = nil
+  if free then
+    session = load(branch_key_of(key, free))
+  end
+  if is_live(session) then
+    if session[ARTEFACT] ~= '' then
+      queue_artefact(give_up_artefact(session), now)
+      untrack_kv(name_of(session.key))
+    end
+    session[KV_STATUS] = ''
+    save(session)
+  end
+  return free
+end
+
+-- Whether nothing is left of a deleted session: no turn, no KV.
+local function is_removed(key)
+  for branch = 0, max_branches - 1 do
+    local branch_key = branch_key_of(key, branch)
+    local session = load(branch_key)
+    local is_held = session and session[STATE] == deleted and held_until(session) > now
+    if is_held or redis.call('ZSCORE', removals, 's:' .. branch_key) then
+      return false
+    end
+  end
+  return true
+end
+
 local session = load(key)
 if session and session[TENANT] ~= name_of(tenant) then
   return reply('unknown')
 end
 if is_live(session) then
-  local used, branch = read_branches(key, marks)
+  local used, branch = read_prompts(name_of(key), marks)
   if not branch then
     branch = free_branch(key, used)
     session = load(key)
@@ -92,7 +132,7 @@ if is_live(session) then
   if not branch then
     return reply('unknown')
   end
-  remember_branch(key, branch, last_mark)
+  remember_prompt(name_of(key), branch, marks)
   if branch == 0 then
     return begin(session)
   end
@@ -119,7 +159,7 @@ if not make_room() then
 end
 redis.call('ZADD', named_key(tenant), now, name_of(key))
 redis.call('DEL', branches_key(key))
-remember_branch(key, 0, last_mark)
+remember_prompt(name_of(key), 0, marks)
 if session and session[STATE] == expired then
   session[LEASES] = take_lease(session[LEASES], ARGV[5], lease_ends)
   save(session, 'PX', math.max(redis.call('PTTL', session_key(key)), tonumber(ARGV[6]), 1))

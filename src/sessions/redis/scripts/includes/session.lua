@@ -3,7 +3,7 @@
 --   <prefix>deadlines      sorted set: names of live sessions by the time of their next sweep, at most their deadline
 --   <prefix>n:<tenant>     sorted set: names of a tenant's live sessions by the time of their creation
 --   <prefix>i:<tenant>     sorted set: names of those that a client's name chooses, by a time of use that may be outdated
---   <prefix>b:<name>       hash, see branches.lua: the prompts of such a session
+--   <prefix>b:<name>       hash, see prompts.lua: the prompts of such a session
 --   <prefix>r:<digest>     string: session key, line feed, digest of the body: the session a repeated create finds.
 --                          Without the session key several sessions were created alike, and it finds none
 -- Sessions and tenants have names, the first 22 characters of their keys: 132 bits tell them apart, and indexes
