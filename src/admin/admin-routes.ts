@@ -43,6 +43,7 @@ const indexOf = (version: string): string =>
     '/readyz   200 when it can take turns, else 503; what is missing, as JSON',
     '/metrics  Prometheus metrics',
     '/config   the effective configuration, without secrets',
+    '/api      sessions, pods and what the cache saves, as JSON: docs/console.md',
     '',
   ].join('\n')
 
@@ -51,7 +52,8 @@ const readinessAnswer = (readiness: Readiness): AdminAnswer => ({
   status: readiness.ready ? 200 : 503,
 })
 
-const json = (value: unknown): AdminAnswer => ({
+/** A JSON answer. */
+export const json = (value: unknown): AdminAnswer => ({
   status: 200,
   contentType: 'application/json; charset=utf-8',
   body: `${JSON.stringify(value, null, 2)}\n`,

@@ -2,7 +2,12 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { untilAborted, withinLimit } from '../async/deadline.ts'
-import { type AdminAnswer, type AdminSources, createAdminPages, text } from './admin-routes.ts'
+import { AdminError } from './admin-error.ts'
+import { type AdminAnswer, type AdminSources, createAdminPages, json, text } from './admin-routes.ts'
+import type { ApiAccess } from './api-access.ts'
+import { type ApiAnswer, createApiRoutes } from './api-routes.ts'
+import { createLiveEvents } from './live-events.ts'
+import type { OperatorsApi } from './operators-api.ts'
 
 const maxHeaderBytes = 8 * 1024
 /** Above this, the connection that has asked for nothing for the longest time is closed. */
@@ -14,10 +19,12 @@ const checkIntervalMs = 1_000
 const stalledMs = 10_000
 const stopTimeoutMs = 1_000
 
-/** The HTTP server for operators, on a port of its own. Read only, without secrets. */
+/** The HTTP server for operators, on a port of its own: pages, and the API below /api. Nothing of it shows a secret. */
 export const createAdminServer = (
   options: AdminSources & {
     readonly host: string
+    readonly api: OperatorsApi
+    readonly access: ApiAccess
     /** 0: any free port. */
     readonly port: number
     /** Time limit of a page, after which the answer is 503, milliseconds. Default: 2,000. */
@@ -27,6 +34,8 @@ export const createAdminServer = (
   },
 ) => {
   const pages = createAdminPages(options)
+  const live = createLiveEvents(options)
+  const routes = createApiRoutes({ ...options, live })
   const pageTimeoutMs = options.pageTimeoutMs ?? 2_000
 
   const failed = (error: unknown): AdminAnswer => {
@@ -34,7 +43,19 @@ export const createAdminServer = (
     return text('The page could not be made; the log says why.\n', 503)
   }
 
-  const answer = async (request: IncomingMessage): Promise<AdminAnswer> => {
+  const refused = (error: unknown): ApiAnswer => {
+    if (!(error instanceof AdminError)) options.onError(error)
+    const { status, code, message } = error instanceof AdminError ? error : new AdminError('internal_error')
+    return { ...json({ error: { code, message } }), status }
+  }
+
+  const answerApi = (request: IncomingMessage, response: ServerResponse): Promise<ApiAnswer> =>
+    withinLimit(pageTimeoutMs, (signal) =>
+      untilAborted(routes(request, response).catch(refused), signal, () => refused(signal.reason)),
+    )
+
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<ApiAnswer> => {
+    if (request.url?.startsWith('/api/') === true) return answerApi(request, response)
     if (hasBody(request)) return text('These pages take no body.\n', 413)
     const [path = ''] = (request.url ?? '').split('?')
     const page = pages.get(path)
@@ -57,7 +78,7 @@ export const createAdminServer = (
     (request, response) => {
       connections.delete(request.socket)
       connections.add(request.socket)
-      void answer(request).then((page) => send(page, { request, response }))
+      void answer(request, response).then((page) => page && send(page, { request, response }))
     },
   )
   server.setTimeout(stalledMs)
@@ -80,6 +101,7 @@ export const createAdminServer = (
     },
     /** Resolves when all connections are closed; those that remain after a second are cut. */
     stop: async (): Promise<void> => {
+      live.close()
       const timer = setTimeout(() => server.closeAllConnections(), stopTimeoutMs)
       // The only error is that the server does not listen.
       await new Promise((resolve) => server.close(resolve))
@@ -92,7 +114,7 @@ const hasBody = (request: IncomingMessage): boolean =>
   request.headers['transfer-encoding'] !== undefined || Number(request.headers['content-length'] ?? 0) !== 0
 
 const send = (
-  page: AdminAnswer,
+  page: NonNullable<ApiAnswer>,
   exchange: { readonly request: IncomingMessage; readonly response: ServerResponse },
 ): void => {
   const { request, response } = exchange
@@ -101,6 +123,7 @@ const send = (
     'content-length': Buffer.byteLength(page.body),
     'cache-control': 'no-store',
     'x-content-type-options': 'nosniff',
+    ...(page.cookie === undefined ? {} : { 'set-cookie': page.cookie }),
     ...(page.status === 405 ? { allow: 'GET, HEAD' } : {}),
     // The rest of an unread body must not be parsed as the next request.
     ...(hasBody(request) ? { connection: 'close' } : {}),

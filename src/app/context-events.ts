@@ -1,3 +1,4 @@
+import type { Activity } from '../admin/activity.ts'
 import type { ContextEvents, EndedTurnFacts, JudgedEngines, TurnOutcome } from '../context/context-events.ts'
 import type { KvPresence } from '../kvcache/kv-connector.ts'
 import type { KvMissReason } from '../kvcache/reasons.ts'
@@ -36,16 +37,25 @@ const loadResultOf = (presence: KvPresence): LoadResult => {
 export const createContextEvents = (
   metrics: Metrics,
   log: Logger,
-  parts: { readonly onStoreFault: ContextEvents['storeFault']; readonly warnings: Pick<Warnings, 'raise' | 'clear'> },
+  {
+    activity,
+    ...parts
+  }: {
+    readonly onStoreFault: ContextEvents['storeFault']
+    readonly warnings: Pick<Warnings, 'raise' | 'clear'>
+    readonly activity: Activity
+  },
 ): ContextEvents => ({
   requestDecided: (route, outcome) => metrics.add('requests_total', { route, outcome }),
   routed: (policy, pod) => metrics.add('routing_decisions_total', { policy, pod }),
   sessionCreated: (key) => {
     metrics.add('sessions_created_total', {})
+    activity.sessionCreated(key)
     log.debug('session created', { session: digestOf(key) })
   },
   sessionDeleted: (key) => {
     metrics.add('sessions_deleted_total', { reason: 'api' })
+    activity.sessionDeleted(key)
     log.info('session deleted', { session: digestOf(key) })
   },
   sessionsExpired: (count) => metrics.add('sessions_deleted_total', { reason: 'ttl' }, count),
@@ -89,7 +99,8 @@ export const createContextEvents = (
   },
   turnEnded: (outcome, usage, turn) => {
     countTurn(metrics, outcome, usage, turn)
-    const { session, model: _, ...facts } = turn
+    activity.turnEnded(outcome, usage, turn)
+    const { session, model: _, prefill: __, ...facts } = turn
     log.debug('turn', { session: session && digestOf(session), outcome, ...facts, ...usage })
   },
   ticketRefused: () => {
@@ -98,7 +109,12 @@ export const createContextEvents = (
       'a turn ended with a ticket that this gateway does not know: of another version, of another tenant.secret, or forged',
     )
   },
-  hitNotReused: ({ pool, model = 'other', source }) => metrics.add('hits_not_reused_total', { pool, model, source }),
+  loadBegan: (pod) => activity.loadBegan(pod),
+  loadEnded: (pod) => activity.loadEnded(pod),
+  hitNotReused: ({ pool, model = 'other', source }) => {
+    activity.hitNotReused()
+    metrics.add('hits_not_reused_total', { pool, model, source })
+  },
   reuseChanged: (engines, isReused) => {
     const { pool, model = 'other', source } = engines
     const subject = `${pool} ${model} ${source}`
@@ -116,7 +132,10 @@ export const createContextEvents = (
     metrics.add('kv_evictions_total', { reason: 'stale' }, count)
     log.info('stored KV that no pod can load was removed', { artefacts: count })
   },
-  removed: (kind) => log.debug('KV removed', { kind }),
+  removed: (kind, session) => {
+    if (kind === 'session') activity.kvRemoved(session)
+    log.debug('KV removed', { kind })
+  },
   removalPostponed: (reason, attempt) => log.debug('removal postponed', { reason, attempt }),
   removalForeign: (attempt) => {
     if (attempt === 1) log.warn('KV of another connector stays until a gateway runs that connector again')
@@ -142,7 +161,7 @@ const countTurn = (
   metrics: Metrics,
   outcome: TurnOutcome,
   usage: TokenUsage | undefined,
-  { model = 'other', pool, session, cacheStatus, ttfbMs, isStream }: EndedTurnFacts,
+  { model = 'other', pool, session, cacheStatus, ttfbMs, isStream, prefill }: EndedTurnFacts,
 ): void => {
   metrics.add('turns_total', { outcome, model })
   const [cache = ''] = cacheStatus?.split(';') ?? []
@@ -154,6 +173,8 @@ const countTurn = (
   metrics.add('output_tokens_total', { model }, usage.outputTokens)
   if (session === undefined) return
   const { promptTokens, cachedTokens = 0 } = usage
+  metrics.add('prefill_seconds_total', { pool, result: 'saved' }, (prefill?.savedMs ?? 0) / 1000)
+  metrics.add('prefill_seconds_total', { pool, result: 'computed' }, (prefill?.computedMs ?? 0) / 1000)
   metrics.add('session_prompt_tokens_total', { pool, source: 'cached' }, cachedTokens)
   metrics.add('session_prompt_tokens_total', { pool, source: 'computed' }, Math.max(0, promptTokens - cachedTokens))
 }

@@ -1,6 +1,10 @@
+import { Activity } from '../admin/activity.ts'
+import { createApiAccess } from '../admin/api-access.ts'
 import { createAdminServer } from '../admin/http-server.ts'
+import { createOperatorsApi } from '../admin/operators-api.ts'
 import { within } from '../async/deadline.ts'
 import type { Config } from '../config/config.ts'
+import { isLoopback } from '../config/open-port.ts'
 import { poolsOf } from '../config/pools.ts'
 import { redactConfig } from '../config/redact.ts'
 import { createContextCacheManager } from '../context/create-context-cache-manager.ts'
@@ -15,6 +19,7 @@ import { createWarnings } from '../telemetry/warnings.ts'
 import { createContextEvents } from './context-events.ts'
 import { createPool } from './create-pool.ts'
 import { updateGauges } from './gauges.ts'
+import { currentCounts, poolFacts } from './operators-facts.ts'
 import { createConfiguredAdmission, createResponseCaching } from './optional-parts.ts'
 import { readinessOf } from './readiness.ts'
 import { createStores } from './stores.ts'
@@ -45,7 +50,8 @@ export const createApp = async (
   const log = limitRepeats(parts.log)
   const warnings = createWarnings(parts.log)
   const { store, forPool, onFault } = await createStores(config, { log, metrics, warnings })
-  const events = createContextEvents(metrics, log, { onStoreFault: onFault, warnings })
+  const activity = new Activity()
+  const events = createContextEvents(metrics, log, { onStoreFault: onFault, warnings, activity })
   const pods = () => pools.flatMap((pool) => pool.pods())
   const admission = createConfiguredAdmission(config, { pods, metrics, log })
   const roomAt = (pod: string): void => admission.roomAt(pod)
@@ -56,7 +62,7 @@ export const createApp = async (
   )
   if (firstPool === undefined) throw new Error('the configuration was not checked')
   const pools = [firstPool, ...otherPools]
-  const { manager, reaper, drain } = createContextCacheManager(
+  const { manager, operations, reaper, drain } = createContextCacheManager(
     {
       store,
       pools: createPools([firstPool.pool, ...otherPools.map(({ pool }) => pool)]),
@@ -107,12 +113,23 @@ export const createApp = async (
     },
   })
   updateGauges(metrics, { pools, store, warnings, openStreams: () => openStreams })
+  const { token, host: adminHost } = config.listen.admin
+  const readiness = () => readinessOf({ isServing: health.isServing(), store: config.sessions.store, pools, warnings })
   const admin = createAdminServer({
     ...config.listen.admin,
+    access: createApiAccess({ token, isLoopback: isLoopback(adminHost) }),
+    api: createOperatorsApi({
+      activity,
+      sessions: operations,
+      facts: () => ({ version: parts.version, store: readiness().store, warnings: readiness().warnings }),
+      current: () => currentCounts({ store, pools, admission }),
+      degraded: () => metrics.total('degraded_total'),
+      pools: () => poolFacts(pools),
+    }),
     metrics,
     version: parts.version,
     redactedConfig: redactConfig(config),
-    readiness: () => readinessOf({ isServing: health.isServing(), store: config.sessions.store, pools, warnings }),
+    readiness,
     onError: (error) => log.warn('an admin page failed', { err: error }),
   })
 

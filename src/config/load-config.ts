@@ -138,7 +138,7 @@ const toValue = (text: string, type: ConfigOption['type']): unknown => {
 }
 
 /** Options that may be in a file of their own, which the option `…File` names. */
-const fileOptions = ['tenant.secret', 'engines.apiKey', 'sessions.redisUrl']
+const fileOptions = ['listen.admin.token', 'tenant.secret', 'engines.apiKey', 'sessions.redisUrl']
 
 /** Sets options from the files named for them, without surrounding white space. */
 const fillFromFiles = (tree: Tree, report: Report) => {

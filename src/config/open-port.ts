@@ -8,7 +8,8 @@ type ExtProcPort = DeepReadonly<ParsedConfig['listen']['extproc']>
 export const isOpenPort = ({ socketPath, host, tls }: Pick<ExtProcPort, 'socketPath' | 'host' | 'tls'>): boolean =>
   socketPath === undefined && !isLoopback(host) && tls?.clientCa === undefined
 
-const isLoopback = (host: string): boolean =>
+/** Whether only processes of the same machine reach the address. */
+export const isLoopback = (host: string): boolean =>
   host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'))
 
 /** What such a peer can do, for the log; undefined: nobody but Envoy reaches the port. */

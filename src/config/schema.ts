@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { envoyBodyBytes } from '../options/envoy-body-bytes.ts'
 import {
+  adminToken,
   bytes,
   decimal,
   filePath,
@@ -54,6 +55,12 @@ const listen = group({
   admin: group({
     host: host.default('127.0.0.1').describe('Address of the health, metrics and configuration pages.'),
     port: listenPort.default(9090).describe('Port of the pages; 0: any free one.'),
+    token: adminToken
+      .optional()
+      .describe(
+        'Credential of operators for the console and `/api`, as a bearer token. Without it these answer on a loopback address alone. Health and metrics need none.',
+      ),
+    tokenFile: filePath.optional().describe('File that holds the token, instead of `listen.admin.token`.'),
   }),
 })
 

@@ -49,6 +49,8 @@ export interface EndedTurnFacts
   /** `stored`, `unchanged`, or why nothing was stored. Default: nothing was to be stored. */
   readonly offload?: string | undefined
   readonly offloadMs?: number | undefined
+  /** Time to compute the prompt's tokens that were reused, and those that were not, by learnt costs. Of session turns. */
+  readonly prefill?: { readonly savedMs: number; readonly computedMs: number } | undefined
 }
 
 /** Engines whose hits are judged together. */
@@ -73,6 +75,10 @@ export interface ContextEvents {
   lookedUp(result: LookupResult, namedBy: string | undefined): void
   /** A pod of the pool was prepared for a turn, within `milliseconds`. */
   prepared(presence: KvPresence, milliseconds: number, pool: string): void
+  /** A turn waits for its KV to be brought into the pod. */
+  loadBegan(pod: string): void
+  /** Called once after each `loadBegan`, however it ended. */
+  loadEnded(pod: string): void
   /** Called once for each turn, last. */
   turnEnded(outcome: TurnOutcome, usage: TokenUsage | undefined, turn: EndedTurnFacts): void
   /** The end of a turn was reported with a ticket that no gateway of this deployment made. It is ignored. */
@@ -85,7 +91,7 @@ export interface ContextEvents {
   /** Stored KV of sessions was dropped because no pod can load it. */
   kvUseless(count: number): void
   /** KV was removed from the store and the pods. */
-  removed(kind: 'artefact' | 'session'): void
+  removed(kind: 'artefact' | 'session', session: SessionKey): void
   /** A removal is tried again later. */
   removalPostponed(reason: string, attempt: number): void
   /** KV of another connector was not removed; it is tried again much later. */

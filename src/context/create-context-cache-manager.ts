@@ -3,6 +3,9 @@ import type { JsonLimits } from '../json/scan-json-object.ts'
 import { type InferenceApi, inferenceApiOf } from '../openai/create-body.ts'
 import { engineUseOf } from '../openai/engine-paths.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
+import type { RemovalQueue } from '../sessions/removal-queue.ts'
+import type { SessionDirectory } from '../sessions/session-directory.ts'
+import type { SessionStore } from '../sessions/session-store.ts'
 import { RequestCancelledError } from './admit-turn.ts'
 import type {
   ContextCacheManager,
@@ -18,6 +21,7 @@ import { createHitCheck } from './hit-check.ts'
 import { createManageSessions } from './manage-sessions.ts'
 import { promptFromHeaders } from './named-prompt.ts'
 import { createNamedRequests } from './named-requests.ts'
+import { createSessionOperations } from './operate-sessions.ts'
 import { createReaper, type ReaperSettings } from './reaper.ts'
 import { namedModel } from './request-headers.ts'
 import { traceOf } from './request-trace.ts'
@@ -46,6 +50,7 @@ export interface ContextSettings extends CreateSettings, UseSettings, UseNamedSe
 
 export type ContextParts = Omit<TurnParts, 'hitCheck'> &
   Omit<EndTurnParts, 'triggerSweep' | 'hitCheck' | 'tickets'> & {
+    readonly store: SessionStore & RemovalQueue & SessionDirectory
     /** Undefined: the response cache is off. */
     readonly responseCache?: ResponseCacheParts | undefined
     /** A clock that never goes back, milliseconds. */
@@ -181,7 +186,8 @@ export const createContextCacheManager = (given: ContextParts, settings: Context
     endTurn: (turn) => turns.endTurn(turn),
     clientDisconnected: (key) => turns.clientDisconnected(key),
   }
-  return { manager, reaper, drain: () => turns.drain() }
+  const operations = createSessionOperations({ ...parts, reaper }, settings)
+  return { manager, operations, reaper, drain: () => turns.drain() }
 }
 
 /** What a request is about, by its path; `route` is its label in metrics. */

@@ -11,6 +11,7 @@ import type { SessionRecord } from '../sessions/session-record.ts'
 import { type CompleteOutcome, type SessionStore, StoreUnavailableError } from '../sessions/session-store.ts'
 import type { EndedTurn, TurnEnd } from './context-cache-manager.ts'
 import { type EndedTurnFacts, reportFault, type TurnOutcome } from './context-events.ts'
+import { factsOf } from './ended-turn-facts.ts'
 import { listedModel, type Pool } from './pools.ts'
 import { isRequestKey, requestKeyOf } from './request-headers.ts'
 import type { TurnParts } from './session-turn.ts'
@@ -140,7 +141,10 @@ export const createActiveTurns = (parts: EndTurnParts, settings: EndTurnSettings
         reportFault(parts.events, 'complete', error)
         return { kind: 'completed' as const }
       })
-      const facts = factsOf({ ticket, pool: parts.pools.named(ticket.pool), pod: ticket.pod }, { status: 200 })
+      const facts = factsOf(
+        { ticket, pool: parts.pools.named(ticket.pool), pod: ticket.pod },
+        { status: 200, usage: undefined },
+      )
       parts.events.turnEnded((await completed).kind, usage, facts)
     },
     drain: async () => {
@@ -298,17 +302,6 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings, stopping:
   }
 
   return { complete, end }
-}
-
-const factsOf = (
-  { ticket, pool, pod }: Pick<EndingTurn, 'pool' | 'pod'> & { readonly ticket: TurnTicket },
-  turn: Pick<TurnEnd, 'status'> & Partial<TurnEnd>,
-): EndedTurnFacts => {
-  const { session, namedBy, cacheStatus, preparedMs, waitedMs, traceId, requestId } = ticket
-  const { status, ttfbMs, isStream } = turn
-  const model = listedModel(pool, session?.model ?? ticket.model)
-  const others = { namedBy, preparedMs, waitedMs, ttfbMs, isStream, traceId, requestId }
-  return { pool: ticket.pool, pod, session: session?.key, model, status, cacheStatus, ...others }
 }
 
 /** Compares what the turn was promised with what its engine reused. A retry at another pod was promised nothing. */

@@ -47,7 +47,11 @@ const releaseTimeoutMs = 5000
  */
 const lazyBudget = (
   { budgetMs, decision }: Limits,
-  refuse: (client: PrepareBudget) => Promise<KvMissReason | undefined>,
+  hooks: {
+    readonly refuse: (client: PrepareBudget) => Promise<KvMissReason | undefined>
+    readonly onBegan: () => void
+    readonly onEnded: () => void
+  },
 ): PrepareBudget & { end(): void } => {
   let load: Deadline | undefined
   let place: Deadline | undefined
@@ -57,7 +61,10 @@ const lazyBudget = (
     get signal() {
       if (budgetMs > longLoadMs) decision.extend()
       else decision.extendIfLong()
-      load ??= start(budgetMs)
+      if (load === undefined) {
+        load = start(budgetMs)
+        hooks.onBegan()
+      }
       return load.signal
     },
     get placeSignal() {
@@ -66,10 +73,11 @@ const lazyBudget = (
       return place.signal
     },
     refuseLoad: () => {
-      refusal ??= refuse(budget)
+      refusal ??= hooks.refuse(budget)
       return refusal
     },
     end: () => {
+      if (load !== undefined) hooks.onEnded()
       load?.end()
       place?.end()
     },
@@ -118,7 +126,11 @@ export const prepareKv = async (
   const waitMs = limits.budgetMs / 2
   const refuse = (client: PrepareBudget) =>
     refuseLoad({ ...parts, costs }, kvTurn, { waitMs, client, isReused: isReused('loaded') })
-  const budget = lazyBudget(limits, refuse)
+  const budget = lazyBudget(limits, {
+    refuse,
+    onBegan: () => parts.events.loadBegan(pod),
+    onEnded: () => parts.events.loadEnded(pod),
+  })
   let prepared: PreparedTurn
   try {
     prepared = await route.pool.kv.prepare(kvTurn, budget)

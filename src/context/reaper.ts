@@ -107,7 +107,7 @@ export const createReaper = (
       }
       await queue.ack([removal])
       if (removal.kind === 'session') pools.forget(removal.session)
-      events.removed(removal.kind)
+      events.removed(removal.kind, removal.session)
     } catch (error) {
       reportFault(events, 'removal', error)
     }

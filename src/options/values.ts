@@ -103,6 +103,12 @@ export const apiKey = z
   .regex(/^[\x21-\x7e]{1,4096}$/, 'must be printable ASCII characters without spaces')
   .meta({ secret: 'whole' })
 
+/** A credential that operators present. */
+export const adminToken = z
+  .string()
+  .regex(/^[\x21-\x7e]{16,1024}$/, 'must be 16 or more printable ASCII characters without spaces')
+  .meta({ secret: 'whole' })
+
 /** A group of options, each with its default. */
 export const group = <Shape extends z.core.$ZodLooseShape>(shape: Shape) => {
   const options = z.strictObject(shape)

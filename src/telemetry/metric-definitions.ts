@@ -96,6 +96,10 @@ export const metricDefinitions = {
     'Prompt tokens of ended turns of sessions, from usage, by pool: those that the engine reused, and those that it computed.',
     { pool: pools, source: ['cached', 'computed'] },
   ),
+  prefill_seconds_total: counter(
+    'Prefill of ended turns with a session, by pool: time that reused KV saved, and time computed, by learnt costs.',
+    { pool: 'pools of the configuration', result: ['saved', 'computed'] },
+  ),
   output_tokens_total: counter('Output tokens of ended turns, from the usage of their answers.', perModel),
   pods: sharedGauge('Pods of each pool, by whether they get turns.', { pool: pools, state: ['ready', 'not_ready'] }),
   turns_in_flight: gauge('Turns of this process that were forwarded and have not ended, by pool.', { pool: pools }),

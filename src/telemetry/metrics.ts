@@ -21,6 +21,8 @@ export interface Metrics {
   observe<Name extends MetricNameOf<'histogram'>>(name: Name, labels: LabelsOf<Name>, durationMs: number): void
   /** Counts a turn that went on without a part of the cache. A reason that is not listed counts as `other`. */
   addDegraded(reason: string): void
+  /** Sum of a counter over all its labels. */
+  total(name: MetricNameOf<'counter'>): Promise<number>
   /** Removes all series of a pod or model that no longer exists. */
   forget(label: 'pod' | 'model', value: string): Promise<void>
   /** Calls `update` before each rendering, to set gauges. An `update` that fails leaves its gauges unchanged. */
@@ -70,6 +72,10 @@ export const createMetrics = (options: { readonly version: string }): Metrics =>
     observe: <Name extends MetricNameOf<'histogram'>>(name: Name, labels: LabelsOf<Name>, durationMs: number): void =>
       histograms.get(name)?.observe(labels, valid(durationMs) / 1000),
     addDegraded: (reason) => counters.get('degraded_total')?.inc({ reason: isListed(reason) ? reason : 'other' }),
+    total: async (name) => {
+      const { values = [] } = (await counters.get(name)?.get()) ?? {}
+      return values.reduce((sum, { value }) => sum + value, 0)
+    },
     forget: async (label, value) => {
       for (const metric of [...counters.values(), ...gauges.values(), ...histograms.values()]) {
         const { values } = await metric.get()

@@ -1,7 +1,8 @@
 import type { RemovalQueue } from '../../src/sessions/removal-queue.ts'
+import type { SessionDirectory } from '../../src/sessions/session-directory.ts'
 import { type SessionStore, StoreUnavailableError } from '../../src/sessions/session-store.ts'
 
-type Store = SessionStore & RemovalQueue
+type Store = SessionStore & RemovalQueue & SessionDirectory
 type Operation = keyof Store
 
 /** A store whose connection a test can cut. */

@@ -1,7 +1,9 @@
 import { nanoid } from 'nanoid'
 import type { Evicted, KvLimit } from '../limits.ts'
 import type { RemovalQueue } from '../removal-queue.ts'
+import type { SessionDirectory } from '../session-directory.ts'
 import type { SessionStore } from '../session-store.ts'
+import { MemoryDirectory } from './memory-directory.ts'
 import { MemoryRemovals } from './memory-removals.ts'
 import { MemorySessions } from './memory-sessions.ts'
 import type { MemoryWatch } from './process-memory.ts'
@@ -39,11 +41,12 @@ export const createMemorySessionStore = ({
   memory,
   nowMs = Date.now,
   onEvicted = () => {},
-}: MemorySessionStoreOptions = {}): SessionStore & RemovalQueue => {
+}: MemorySessionStoreOptions = {}): SessionStore & RemovalQueue & SessionDirectory => {
   const identity = nanoid()
   const removals = new MemoryRemovals()
   const table = new SessionTable({ removals, maxSessions, tombstoneSeconds, kvLimit, onEvicted })
-  const sessions = new MemorySessions({ table, removals, supersededGraceMs })
+  const directory = new MemoryDirectory(table)
+  const sessions = new MemorySessions({ table, directory, removals, supersededGraceMs })
   const stopWatch = memory?.watch(({ usedBytes, limitBytes }) => {
     // Something else may fill the memory: one reading evicts at most half of the sessions, and never the last few.
     const roomBytes = limitBytes * memory.threshold - usedBytes
@@ -61,9 +64,11 @@ export const createMemorySessionStore = ({
     dropArtefacts: async ({ artefactIds, reason }) =>
       artefactIds.filter((id) => sessions.dropKv(id, reason, nowMs())).length,
     get: async ({ key, tenant }) => sessions.get(key, tenant, nowMs()),
-    list: async ({ tenant, after, limit }) => sessions.list(tenant, after, limit, nowMs()),
+    list: async ({ tenant, after, limit }) => directory.list(tenant, after, limit, nowMs()),
     setTtl: async ({ key, tenant, ttlSeconds }) => sessions.setTtl(key, tenant, ttlSeconds, nowMs()),
     remove: async ({ key, tenant }) => sessions.remove(key, tenant, nowMs()),
+    find: async (key) => directory.find(key, nowMs()),
+    page: async (query) => directory.page(query, nowMs()),
     identity: async () => identity,
     close: async () => stopWatch?.(),
     announce: async ({ session, graceMs, ...artefact }) => removals.announce(session, artefact, nowMs() + graceMs),

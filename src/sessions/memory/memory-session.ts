@@ -34,6 +34,23 @@ export interface MemorySession
   kvPlace: Place<MemorySession> | undefined
 }
 
+/** What a session begins with. */
+export type NewMemorySession = Pick<
+  MemorySession,
+  | 'key'
+  | 'tenant'
+  | 'sealedId'
+  | 'model'
+  | 'state'
+  | 'expiresAtMs'
+  | 'ttlSeconds'
+  | 'pod'
+  | 'retryDigest'
+  | 'leases'
+  | 'by'
+  | 'branches'
+>
+
 /** A prompt that runs under a name. Its place in the list is its number. */
 export interface Branch {
   readonly usedMs: number

@@ -9,10 +9,10 @@ import type {
   CompleteTurn,
   CreateOutcome,
   NewSession,
-  SessionPage,
   SessionStore,
   WholeSession,
 } from '../session-store.ts'
+import type { MemoryDirectory } from './memory-directory.ts'
 import type { MemoryRemovals } from './memory-removals.ts'
 import { type Branch, type MemorySession, type Tombstone, toRecord } from './memory-session.ts'
 import { noBranches, type SessionTable } from './session-table.ts'
@@ -21,15 +21,18 @@ import { heldUntilMs, holdsLease, releaseLease, type TurnLease, takeLease } from
 /** Applies creates, turns and management to the sessions of a table. Synchronous, so every method is atomic. */
 export class MemorySessions {
   readonly #table: SessionTable
+  readonly #directory: MemoryDirectory
   readonly #removals: MemoryRemovals
   readonly #supersededGraceMs: number
 
   constructor(options: {
     readonly table: SessionTable
+    readonly directory: MemoryDirectory
     readonly removals: MemoryRemovals
     readonly supersededGraceMs: number
   }) {
     this.#table = options.table
+    this.#directory = options.directory
     this.#removals = options.removals
     this.#supersededGraceMs = options.supersededGraceMs
   }
@@ -126,15 +129,7 @@ export class MemorySessions {
 
   get(key: SessionKey, tenant: TenantKey, nowMs: number): WholeSession | undefined {
     const session = this.#findOwned(key, tenant, nowMs)
-    return session && this.#whole(session, nowMs)
-  }
-
-  list(tenant: TenantKey, after: SessionKey | undefined, limit: number, nowMs: number): SessionPage {
-    const sessions = this.#table.list(tenant, after, limit + 1, nowMs)
-    return {
-      records: sessions.slice(0, limit).map((session) => this.#whole(session, nowMs)),
-      hasMore: sessions.length > limit,
-    }
+    return session && this.#directory.whole(session, nowMs)
   }
 
   setTtl(key: SessionKey, tenant: TenantKey, ttlSeconds: number, nowMs: number): WholeSession | undefined {
@@ -143,7 +138,7 @@ export class MemorySessions {
     session.ttlSeconds = ttlSeconds
     session.expiresAtMs = nowMs + ttlSeconds * 1000
     this.#table.reschedule(session)
-    return this.#whole(session, nowMs)
+    return this.#directory.whole(session, nowMs)
   }
 
   remove(key: SessionKey, tenant: TenantKey, nowMs: number): boolean {
@@ -189,15 +184,6 @@ export class MemorySessions {
     if (session === undefined) return false
     this.#table.dropKv(session, reason, nowMs)
     return true
-  }
-
-  #whole(session: MemorySession, nowMs: number): WholeSession {
-    const branches = [...session.branches.keys()].flatMap((number) => {
-      const isOther = number > 0 && session.branches[number] !== undefined
-      const branch = isOther ? this.#findOwned(branchKeyOf(session.key, number), session.tenant, nowMs) : undefined
-      return branch === undefined ? [] : [toRecord(branch)]
-    })
-    return { ...toRecord(session), branches }
   }
 
   /** An expired session that a turn may still revive. */

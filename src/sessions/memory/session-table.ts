@@ -1,11 +1,18 @@
 import { LRUCache } from 'lru-cache'
 import { type Evicted, type KvLimit, kvEvictedStatus } from '../limits.ts'
+import type { TenantName } from '../session-directory.ts'
 import type { SessionKey, StoredKv, TenantKey } from '../session-record.ts'
 import { type IdempotencyKey, StoreUnavailableError } from '../session-store.ts'
 import { DeadlineQueue } from './deadline-queue.ts'
 import { IdleOrder } from './idle-order.ts'
 import type { MemoryRemovals } from './memory-removals.ts'
-import { type MemorySession, sessionBytes, storedKvBytes, type Tombstone } from './memory-session.ts'
+import {
+  type MemorySession,
+  type NewMemorySession,
+  sessionBytes,
+  storedKvBytes,
+  type Tombstone,
+} from './memory-session.ts'
 import { NamedSessions } from './named-sessions.ts'
 import { ShardedMap } from './sharded-map.ts'
 import { TenantLists } from './tenant-lists.ts'
@@ -28,21 +35,11 @@ interface Remembered {
   readonly forgetAtMs: number
 }
 
-export type NewMemorySession = Pick<
-  MemorySession,
-  | 'key'
-  | 'tenant'
-  | 'sealedId'
-  | 'model'
-  | 'state'
-  | 'expiresAtMs'
-  | 'ttlSeconds'
-  | 'pod'
-  | 'retryDigest'
-  | 'leases'
-  | 'by'
-  | 'branches'
->
+interface NewestQuery {
+  readonly tenant: TenantKey | TenantName | undefined
+  readonly below: number
+  readonly limit: number
+}
 
 /** Shared by all sessions that have none. */
 export const noBranches: MemorySession['branches'] = []
@@ -243,10 +240,9 @@ export class SessionTable {
     return freed + this.#dropKvDownTo(targetBytes, limit - freed, nowMs)
   }
 
-  /** Up to `limit` of a tenant's live sessions, newest first, after `after`; from the start if `after` is forgotten. */
-  list(tenant: TenantKey, after: SessionKey | undefined, limit: number, nowMs: number): readonly MemorySession[] {
-    const known = after && (this.#sessions.get(after) ?? this.findTombstone(after, nowMs))
-    const below = known?.tenant === tenant ? known.sequence : Number.POSITIVE_INFINITY
+  /** Up to `limit` live sessions of a tenant, by its key or its name, or of all, below a sequence, newest first. */
+  newest(query: NewestQuery, nowMs: number): readonly MemorySession[] {
+    const { tenant, below, limit } = query
     const found: MemorySession[] = []
     const expired: MemorySession[] = []
     for (const session of this.#tenants.newestFirst(tenant, below)) {

@@ -1,44 +1,55 @@
+import { type TenantName, tenantNameLength } from '../session-directory.ts'
 import type { TenantKey } from '../session-record.ts'
 import type { MemorySession } from './memory-session.ts'
 
-interface TenantList {
+interface SessionList {
   /** By rising sequence; sessions that have ended stay until they are more than half. */
   sessions: MemorySession[]
   endedCount: number
 }
 
-/** Each tenant's sessions in the order of their creation. */
+/** Each tenant's sessions, and all of them, in the order of their creation. */
 export class TenantLists {
-  readonly #lists = new Map<TenantKey, TenantList>()
+  /** By the tenant's name. */
+  readonly #lists = new Map<string, SessionList>()
 
   /** Adds a session whose sequence is higher than that of every other. */
   add(session: MemorySession): void {
-    const list = this.#lists.get(session.tenant) ?? { sessions: [], endedCount: 0 }
-    this.#lists.set(session.tenant, list)
-    list.sessions.push(session)
+    for (const name of [everyone, nameOf(session.tenant)]) {
+      const list = this.#lists.get(name) ?? { sessions: [], endedCount: 0 }
+      this.#lists.set(name, list)
+      list.sessions.push(session)
+    }
   }
 
   /** To be called once for a session that is not live any more. */
   delete({ tenant }: MemorySession): void {
-    const list = this.#lists.get(tenant)
-    if (list === undefined) return
-    list.endedCount += 1
-    if (list.endedCount === list.sessions.length) this.#lists.delete(tenant)
-    else if (list.endedCount * 2 > list.sessions.length) {
-      list.sessions = list.sessions.filter(({ isLive }) => isLive)
-      list.endedCount = 0
+    for (const name of [everyone, nameOf(tenant)]) {
+      const list = this.#lists.get(name)
+      if (list === undefined) continue
+      list.endedCount += 1
+      if (list.endedCount === list.sessions.length) this.#lists.delete(name)
+      else if (list.endedCount * 2 > list.sessions.length) {
+        list.sessions = list.sessions.filter(({ isLive }) => isLive)
+        list.endedCount = 0
+      }
     }
   }
 
-  /** A tenant's live sessions below this sequence, newest first. No session may be added or ended meanwhile. */
-  *newestFirst(tenant: TenantKey, belowSequence: number): Generator<MemorySession> {
-    const sessions = this.#lists.get(tenant)?.sessions ?? []
+  /** Live sessions of a tenant, or of all, below this sequence, newest first. None may be added or ended meanwhile. */
+  *newestFirst(tenant: TenantKey | TenantName | undefined, belowSequence: number): Generator<MemorySession> {
+    const sessions = this.#lists.get(tenant === undefined ? everyone : nameOf(tenant))?.sessions ?? []
     for (let at = countBelow(sessions, belowSequence) - 1; at >= 0; at -= 1) {
       const session = sessions[at]
       if (session?.isLive === true) yield session
     }
   }
 }
+
+/** No tenant has this name. */
+const everyone = ''
+
+const nameOf = (tenant: TenantKey | TenantName): string => tenant.slice(0, tenantNameLength)
 
 /** How many of the sessions have a lower sequence. */
 const countBelow = (sessions: readonly MemorySession[], sequence: number): number => {

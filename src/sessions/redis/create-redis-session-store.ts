@@ -2,6 +2,7 @@ import { nanoid } from 'nanoid'
 import type { RedisConnection } from '../../redis/redis-connection.ts'
 import { clampCount, type Evicted, type KvLimit } from '../limits.ts'
 import type { Removal, RemovalQueue } from '../removal-queue.ts'
+import type { SessionDirectory } from '../session-directory.ts'
 import type { SessionKey, TenantKey } from '../session-record.ts'
 import type {
   BeginNamedOutcome,
@@ -13,7 +14,7 @@ import type {
   WholeSession,
 } from '../session-store.ts'
 import { createScriptRunner, readAll, type ScriptReply } from './session-script-runner.ts'
-import { assertId, escapeLine, readTombstone, toRecord, unescapeLine } from './session-text.ts'
+import { assertId, escapeLine, readTombstone, tenantIn, toRecord, unescapeLine } from './session-text.ts'
 
 export interface RedisSessionStoreOptions {
   /** Its key prefix keeps several gateways' sessions apart in one Redis. `close` closes it. */
@@ -90,7 +91,7 @@ export const createRedisSessionStore = ({
   kvLimit,
   onCorrupted = () => {},
   onEvicted = () => {},
-}: RedisSessionStoreOptions): SessionStore & RemovalQueue => {
+}: RedisSessionStoreOptions): SessionStore & RemovalQueue & SessionDirectory => {
   const run = createScriptRunner({ connection, tombstoneSeconds, onCorrupted })
   const maxKvBytes = kvLimit === undefined ? '' : clampCount(kvLimit.maxBytes)
   /** What a Redis without a name is called: once it is known, as before it lost its data. */
@@ -170,6 +171,19 @@ export const createRedisSessionStore = ({
 
     async remove({ key, tenant }) {
       return (await run('remove', [key, tenant])).outcome === 'removed'
+    },
+
+    async find(key) {
+      const { outcome, detail } = await run('find', [key])
+      return outcome === 'found' ? toWholeSession(detail, tenantIn(detail)) : undefined
+    },
+
+    async page({ tenant = '', limit, after = '' }) {
+      const place = /^\d{1,15}$/.test(after) ? after : 0
+      const { outcome, detail } = await run('page', [tenant, place, limit])
+      const [next, page] = readAll(detail, (item) => item)
+      const records = readAll(page, (snapshot) => toWholeSession(snapshot, tenantIn(snapshot)))
+      return { records, next: outcome === 'more' ? String(next) : undefined }
     },
 
     async identity() {

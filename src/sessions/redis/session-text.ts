@@ -94,6 +94,10 @@ export const toRecord = (snapshot: unknown, tenant: TenantKey): SessionRecord =>
   }
 }
 
+/** The tenant of a snapshot, as far as its text has it: scripts take it for the whole key. */
+export const tenantIn = (snapshot: unknown): TenantKey =>
+  lineOf(linesOf(Array.isArray(snapshot) ? snapshot[1] : undefined), 3) as TenantKey
+
 /** What the tombstone of an expired session keeps. */
 export const readTombstone = (snapshot: unknown): { readonly ttlSeconds: number; readonly model: string } => {
   const lines = linesOf(Array.isArray(snapshot) ? snapshot[1] : undefined)

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
+import { type TenantName, tenantNameOf } from '../../../src/sessions/session-directory.ts'
 import type { SessionKey } from '../../../src/sessions/session-record.ts'
 import { alice, mallory, type StoreCalls, seconds, sessionKey } from './store-under-test.ts'
 
@@ -98,6 +99,49 @@ export const describeListing = (calls: StoreCalls): void => {
       expect(await page(2)).toEqual({ keys: left.slice(0, 2), hasMore: true })
       expect(await page(3)).toEqual({ keys: left, hasMore: false })
       expect(await allPages(2)).toEqual([left.slice(0, 2), left.slice(2)])
+    })
+  })
+
+  describe('the directory of operators', () => {
+    const allOf = async (tenant: TenantName | undefined, limit: number) => {
+      const pages: (readonly string[])[] = []
+      for (let after: string | undefined, isFirst = true; isFirst || after !== undefined; isFirst = false) {
+        const { records, next } = await store().page({ tenant, limit, after })
+        pages.push(records.map((record) => record.key))
+        after = next
+      }
+      return pages
+    }
+
+    test.each([1, 3, 7, 100])('pages of %d hold every session of a tenant once, newest first', async (limit) => {
+      await createSeven()
+      await createActive({ key: sessionKey('foreign'), tenant: mallory })
+      expect((await allOf(tenantNameOf(alice), limit)).flat()).toEqual(newestFirst)
+    })
+
+    test('pages of all hold the sessions of every tenant once, and none that has ended', async () => {
+      await createSeven()
+      await createActive({ key: sessionKey('foreign'), tenant: mallory })
+      await remove({ key: sessionKey('session-2') })
+      await createActive({ key: sessionKey('short'), ttlSeconds: 1 })
+      await advance(seconds(2))
+      const left = [...keys.filter((key) => key !== sessionKey('session-2')), sessionKey('foreign')]
+      expect((await allOf(undefined, 3)).flat().sort()).toEqual(left.sort())
+    })
+
+    test('a session is found by its key alone, as its tenant sees it', async () => {
+      await createSeven()
+      const found = await store().find(keys[0] ?? sessionKey('none'))
+      const own = await get({ key: sessionKey('session-0') })
+      expect({ ...found, tenant: tenantNameOf(found?.tenant ?? '') }).toEqual({ ...own, tenant: tenantNameOf(alice) })
+      expect(await store().find(sessionKey('unknown'))).toBeUndefined()
+    })
+
+    test('what it names as tenant removes the session', async () => {
+      await createSeven()
+      const found = await store().find(keys[0] ?? sessionKey('none'))
+      expect(await store().remove({ key: sessionKey('session-0'), tenant: found?.tenant ?? mallory })).toBe(true)
+      expect(await store().find(sessionKey('session-0'))).toBeUndefined()
     })
   })
 }

@@ -1,5 +1,6 @@
 import type { KvLimit } from '../../../src/sessions/limits.ts'
 import type { Removal, RemovalQueue } from '../../../src/sessions/removal-queue.ts'
+import type { SessionDirectory } from '../../../src/sessions/session-directory.ts'
 import type { SessionKey, SessionRecord, StoredKv, TenantKey } from '../../../src/sessions/session-record.ts'
 import type {
   BeginNamedTurn,
@@ -11,7 +12,7 @@ import type {
 
 /** An empty store whose time the suite moves. */
 export interface StoreUnderTest {
-  readonly store: SessionStore & RemovalQueue
+  readonly store: SessionStore & RemovalQueue & SessionDirectory
   /** The store's clock. */
   nowMs(): Promise<number>
   /** Moves all times in the store. */

@@ -4,11 +4,17 @@ import { connect, type Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import type { Readiness } from '../../../src/admin/admin-routes.ts'
 import { createAdminServer } from '../../../src/admin/http-server.ts'
+import { operatorsParts } from '../../support/operators-parts.ts'
 
 interface Answer {
   readonly status: number
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
   readonly body: string
+}
+
+const operators = () => {
+  const { api, access } = operatorsParts()
+  return { api, access }
 }
 
 const ready: Readiness = { ready: true, reasons: [], degraded: false }
@@ -28,6 +34,7 @@ describe('createAdminServer', () => {
       host: '127.0.0.1',
       port: 0,
       version: '1.2.3',
+      ...operators(),
       metrics: { contentType: 'text/plain; version=0.0.4', render: () => render() },
       readiness: () => readiness(),
       redactedConfig: { tenant: { secret: '[redacted]' } },
@@ -88,8 +95,8 @@ describe('createAdminServer', () => {
   test('/ lists every page', async () => {
     const { body } = await ask('/')
     const paths = [...body.matchAll(/^(\/\S+)/gm)].map(([, path]) => path ?? '')
-    expect(paths).toEqual(['/healthz', '/readyz', '/metrics', '/config'])
-    for (const path of paths) expect((await ask(path)).status).toBe(200)
+    expect(paths).toEqual(['/healthz', '/readyz', '/metrics', '/config', '/api'])
+    for (const path of paths.slice(0, -1)) expect((await ask(path)).status).toBe(200)
   })
 
   test('/readyz answers 503 with the reasons when not ready', async () => {
@@ -188,6 +195,7 @@ describe('createAdminServer', () => {
       host: '127.0.0.1',
       port,
       version: '1',
+      ...operators(),
       metrics: { contentType: 'text/plain', render },
       readiness: () => readiness(),
       redactedConfig: {},

@@ -40,7 +40,7 @@ describe('a sweep', () => {
 
     expect(await gateway.leftovers()).toEqual(nothingLeft)
     expect(gateway.events.of('sessionsExpired')).toEqual([[1]])
-    expect(gateway.events.of('removed')).toEqual([['session']])
+    expect(gateway.events.of('removed')).toEqual([['session', expect.any(String)]])
     expect(cacheStatusOf(await gateway.use(id))).toBe('miss; reason=session_expired')
   })
 
@@ -257,7 +257,7 @@ describe('sweeps requested while one runs', () => {
     gateway.reaper.triggerSweep()
 
     await eventually(() => gateway.events.of('removed').length > 0)
-    expect(gateway.events.of('removed')).toEqual([['session']])
+    expect(gateway.events.of('removed')).toEqual([['session', expect.any(String)]])
     expect(gateway.fleet.everything()).toEqual([])
   })
 })
