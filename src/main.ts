@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { once } from 'node:events'
 import { createRequire } from 'node:module'
+import type { Config } from './config/config.ts'
 import type { PlaygroundCommands } from './playground-commands.d.ts'
 
 const help = { help: { type: 'boolean', short: 'h', default: false } } as const
@@ -50,7 +51,7 @@ const runServe = async (args: readonly string[]): Promise<number> => {
   if (parsed.kind === 'invalid') return failWithHelp(parsed.message, 'serve')
   const { values } = parsed
   if (values.help) return showHelp('serve')
-  const { loadConfig } = await import('./config/load-config.ts')
+  const { configFileOf, loadConfig } = await import('./config/load-config.ts')
   const loaded = loadConfig({ filePath: values.config })
   const { check, 'print-config': printsConfig } = values
   const { findStartProblems } = await import('./app/find-start-problems.ts')
@@ -70,7 +71,9 @@ const runServe = async (args: readonly string[]): Promise<number> => {
     const fault = await findCreationFault(loaded.config, packageVersion())
     process.exit(fault === undefined ? print('The configuration is valid.') : fail(fault))
   }
-  return serve(loaded.config, { version: packageVersion(), untilStopped })
+  const filePath = configFileOf(values.config)
+  const source = { filePath, load: (previous: Config) => loadConfig({ filePath, previous }) }
+  return serve(loaded.config, { version: packageVersion(), untilStopped, source })
 }
 
 /** The playground is not a part of production: it may not be installed. */

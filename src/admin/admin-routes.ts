@@ -18,7 +18,7 @@ export interface AdminSources {
   /** Whether turns may be sent here. */
   readonly readiness: () => Readiness
   /** The configuration without its secrets. */
-  readonly redactedConfig: unknown
+  readonly redactedConfig: () => unknown
   readonly version: string
 }
 
@@ -32,7 +32,7 @@ export const createAdminPages = (sources: AdminSources): ReadonlyMap<string, () 
       '/metrics',
       async () => ({ status: 200, contentType: sources.metrics.contentType, body: await sources.metrics.render() }),
     ],
-    ['/config', async () => json(sources.redactedConfig)],
+    ['/config', async () => json(sources.redactedConfig())],
   ])
 
 const indexOf = (version: string): string =>

@@ -91,6 +91,7 @@ const startTimeout: StartTimer = (callback, delayMs) => {
 /** `nowMs` is a monotonic clock. */
 export const createAdmission = (options: {
   readonly plan: AdmissionPlan
+  /** It and `maxWaitMs` are read whenever they count. */
   readonly maxWaiting: number
   readonly maxWaitMs: number
   readonly messageTimeoutMs: number
@@ -107,7 +108,7 @@ export const createAdmission = (options: {
     leaseExpired(kind: WorkKind): void
   }
 }): Admission => {
-  const { plan, nowMs, events, maxWaitMs, startTimer = startTimeout } = options
+  const { plan, nowMs, events, startTimer = startTimeout } = options
   const isGlobal = new Set(plan.resources.filter((resource) => resource.isGlobal).map(({ name }) => name))
   const pending = new Map<string, (settlement: Settlement) => void>()
   const works = new WeakMap<TurnWork, QueuedWork>()
@@ -116,6 +117,7 @@ export const createAdmission = (options: {
 
   const queue = createTurnQueue({
     ...options,
+    maxWaiting: () => options.maxWaiting,
     observer: {
       settled: (id, settlement) => pending.get(id)?.(settlement),
       leaseExpired: (id) => events.leaseExpired(kindOf(id)),
@@ -157,7 +159,7 @@ export const createAdmission = (options: {
       tenant,
       isShort,
       arrivedMs,
-      resourcesWaitMs: maxWaitMs,
+      resourcesWaitMs: options.maxWaitMs,
       roomWaitMs,
       holdsOutUntilMs: arrivedMs + holdsOutMs,
       place: (vacancies) => {
@@ -192,7 +194,9 @@ export const createAdmission = (options: {
   }
 
   return {
-    maxWaitMs,
+    get maxWaitMs() {
+      return options.maxWaitMs
+    },
     messageTimeoutMs: options.messageTimeoutMs,
     holdsResources: plan.resources.length > 0,
     admit: (turn, tried) => {

@@ -35,7 +35,7 @@ const askingMs = 2
  * asked only when something changed for it. It has no timers: `tick` applies deadlines, by the monotonic clock `nowMs`.
  */
 export const createTurnQueue = (options: {
-  readonly maxWaiting: number
+  readonly maxWaiting: () => number
   /** How long work holds its resources when they are not released, milliseconds. */
   readonly leaseMs: number
   readonly nowMs: () => number
@@ -200,7 +200,7 @@ export const createTurnQueue = (options: {
     settled.delete(work.id)
     notify([...settled])
     if (own !== undefined) return own
-    if (waiters.size <= options.maxWaiting) return 'waiting'
+    if (waiters.size <= options.maxWaiting()) return 'waiting'
     const last = order.last([...waiters.values()])
     if (last === undefined) return 'waiting'
     const dropped = giveUp(last, 'full')

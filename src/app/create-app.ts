@@ -4,6 +4,7 @@ import { createAdminServer } from '../admin/http-server.ts'
 import { createOperatorsApi } from '../admin/operators-api.ts'
 import { within } from '../async/deadline.ts'
 import type { Config } from '../config/config.ts'
+import { liveView } from '../config/live-config.ts'
 import { isLoopback } from '../config/open-port.ts'
 import { poolsOf } from '../config/pools.ts'
 import { redactConfig } from '../config/redact.ts'
@@ -37,9 +38,24 @@ export interface App {
     readonly extproc: ListenAddress
     readonly admin: { readonly host: string; readonly port: number }
   }>
+  /** The configuration that holds now. */
+  config(): Config
+  /** Takes over what `judgeReload` found applicable, for turns from now on. */
+  reconfigure(config: Config): void
   /** Drains: Envoy goes elsewhere, running turns end. Then closes everything. */
   stop(): Promise<void>
 }
+
+const contextSettingsOf = (config: Config) => ({
+  ...config.sessions,
+  ...config.turns,
+  ...config.tenant,
+  leaseMs: config.turns.leaseSeconds * 1000,
+  offloadTimeoutMs: config.turns.leaseSeconds * 1000,
+  announceGraceMs: config.reaper.announceGraceMs,
+  deleteWaitMs,
+  reaper: { ...config.reaper, orphanIntervalMs: sweepIntervalsPerOrphanSearch * config.reaper.intervalMs },
+})
 
 /** The composition root: only it knows all modules, right to left as in the first picture of docs/architecture.md. */
 export const createApp = async (
@@ -47,17 +63,19 @@ export const createApp = async (
   parts: { readonly log: Logger; readonly metrics: Metrics; readonly version: string },
 ): Promise<App> => {
   const { metrics } = parts
+  const live = { current: config }
+  let settings = contextSettingsOf(config)
   const log = limitRepeats(parts.log)
   const warnings = createWarnings(parts.log)
   const { store, forPool, onFault } = await createStores(config, { log, metrics, warnings })
   const activity = new Activity()
   const events = createContextEvents(metrics, log, { onStoreFault: onFault, warnings, activity })
   const pods = () => pools.flatMap((pool) => pool.pods())
-  const admission = createConfiguredAdmission(config, { pods, metrics, log })
+  const admission = createConfiguredAdmission(live, { pods, metrics, log })
   const roomAt = (pod: string): void => admission.roomAt(pod)
   const [firstPool, ...otherPools] = await Promise.all(
     poolsOf(config).map((pool) =>
-      createPool(pool, config, { stores: forPool(pool.name), log, metrics, warnings, roomAt }),
+      createPool(pool, live, { stores: forPool(pool.name), log, metrics, warnings, roomAt }),
     ),
   )
   if (firstPool === undefined) throw new Error('the configuration was not checked')
@@ -71,16 +89,7 @@ export const createApp = async (
       responseCache: createResponseCaching(config, metrics),
       nowMs: () => performance.now(),
     },
-    {
-      ...config.sessions,
-      ...config.turns,
-      ...config.tenant,
-      leaseMs: config.turns.leaseSeconds * 1000,
-      offloadTimeoutMs: config.turns.leaseSeconds * 1000,
-      announceGraceMs: config.reaper.announceGraceMs,
-      deleteWaitMs,
-      reaper: { ...config.reaper, orphanIntervalMs: sweepIntervalsPerOrphanSearch * config.reaper.intervalMs },
-    },
+    liveView(() => settings),
   )
 
   const health = createHealthState()
@@ -128,12 +137,18 @@ export const createApp = async (
     }),
     metrics,
     version: parts.version,
-    redactedConfig: redactConfig(config),
+    redactedConfig: () => redactConfig(live.current),
     readiness,
     onError: (error) => log.warn('an admin page failed', { err: error }),
   })
 
   return {
+    config: () => live.current,
+    reconfigure: (next) => {
+      live.current = next
+      settings = contextSettingsOf(next)
+      for (const pool of pools) pool.reconfigure()
+    },
     start: async () => {
       await Promise.all(pools.map((pool) => pool.start()))
       // Remains of an earlier process in pods and store are removed before the first turn.

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
-import type { Config } from '../config/config.ts'
-import { defaultPoolName, type PoolConfig } from '../config/pools.ts'
+import type { LiveConfig } from '../config/live-config.ts'
+import { defaultPoolName, type PoolConfig, poolsOf } from '../config/pools.ts'
 import type { Pool } from '../context/pools.ts'
 import { createEngineHttp } from '../engines/engine-http.ts'
 import { createCacheSalts } from '../kvcache/cache-salts.ts'
@@ -36,6 +36,8 @@ export interface RunningPool {
   pods(): readonly PodState[]
   /** Name of the pool's connector. */
   readonly connector: string
+  /** Takes over what has changed in the live configuration. */
+  reconfigure(): void
   /** Resolves after the first check of each pod. */
   start(): Promise<void>
   /** Has the connector check each engine, now and whenever its pod becomes ready. */
@@ -48,7 +50,7 @@ export interface RunningPool {
 
 export const createPool = async (
   poolConfig: PoolConfig,
-  config: Config,
+  live: LiveConfig,
   parts: {
     readonly stores: PoolStores
     readonly log: Logger
@@ -59,6 +61,9 @@ export const createPool = async (
   },
 ): Promise<RunningPool> => {
   const { name, kv: kvConfig } = poolConfig
+  const config = live.current
+  /** Undefined would be a pool that a reload took away, which is refused. */
+  const poolNow = (): PoolConfig => poolsOf(live.current).find((one) => one.name === name) ?? poolConfig
   const { stores, log, warnings } = parts
   const selected = await selectedConnector(kvConfig)
   const access = engineAccessOf(poolConfig)
@@ -67,6 +72,7 @@ export const createPool = async (
     ...parts,
     access,
     onChange: (pod) => checks.podChanged(pod),
+    addresses: () => poolNow().pods,
   })
   // Stored KV is limited for all pools together.
   const { maxStoreBytes, storeThreshold } = config.kv
@@ -95,23 +101,36 @@ export const createPool = async (
   const costKeeper = stores.redis && createCostModelKeeper({ ...kept, store: createRedisCostModelStore(stores.redis) })
   const nowMs = () => performance.now()
   const predictor = createTtftPredictor({ source: pods, costs, nowMs, maxSessions: maxRoutedSessions })
-  const { policy, stickinessFactor: factor, stickinessMargin: margin } = config.routing
-  const stickiness = { factor, margin }
-  const policies = createPolicies({ defaultPolicy: policy, stickiness, costs })
+  const createRouterNow = () => {
+    const { policy, stickinessFactor: factor, stickinessMargin: margin } = live.current.routing
+    const stickiness = { factor, margin }
+    const policies = createPolicies({ defaultPolicy: policy, stickiness, costs })
+    return createRouter({ source: predictor, stickiness, policies })
+  }
+  let router = createRouterNow()
+  let maxLoadMs = kvConfig.loadBudgetMs
   const pool: Pool = {
     name,
     serves: (model) => serviceOf(pods.pods(), model, poolConfig.models),
-    router: createRouter({ source: predictor, stickiness, policies }),
+    get router() {
+      return router
+    },
     pods,
     kv,
     costs,
     predictor,
-    maxLoadMs: kvConfig.loadBudgetMs,
+    get maxLoadMs() {
+      return maxLoadMs
+    },
   }
   return {
     pool,
     pods: () => pods.pods(),
     connector: selected.name,
+    reconfigure: () => {
+      router = createRouterNow()
+      maxLoadMs = poolNow().kv.loadBudgetMs
+    },
     start: async () => {
       await Promise.all([pods.start(), costKeeper?.start()])
       for (const { address, ready } of pods.pods())

@@ -25,7 +25,7 @@ export const engineAccessOf = ({ https, caFile, serverName, apiKey }: PoolConfig
  * @throws when there is no way to the Kubernetes API server
  */
 export const createPodSource = async (
-  { name, pods, dns, kubernetes, models }: PoolConfig,
+  { name, dns, kubernetes, models }: PoolConfig,
   { routing, turns }: Pick<Config, 'routing' | 'turns'>,
   parts: {
     readonly access: EngineAccess
@@ -33,6 +33,8 @@ export const createPodSource = async (
     readonly metrics: Pick<Metrics, 'forget'>
     readonly warnings: Warnings
     readonly onChange: (change: PodChange) => void
+    /** The list that holds now, where the pods are listed. */
+    readonly addresses: () => readonly string[]
   },
 ): Promise<PodSource> => {
   const { log, metrics, warnings } = parts
@@ -78,7 +80,7 @@ export const createPodSource = async (
   }
   if (kubernetes !== undefined) return createKubernetesPodSource({ ...options, ...kubernetes })
   return dns === undefined
-    ? createStaticPodSource({ ...options, addresses: pods })
+    ? createStaticPodSource({ ...options, addresses: parts.addresses })
     : createDnsPodSource({ ...options, ...dns })
 }
 

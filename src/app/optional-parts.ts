@@ -1,6 +1,7 @@
 import { type Admission, createAdmission } from '../admission/admission.ts'
 import { planAdmission } from '../admission/plan/plan-admission.ts'
 import type { Config } from '../config/config.ts'
+import type { LiveConfig } from '../config/live-config.ts'
 import { listedPods } from '../config/pools.ts'
 import type { ResponseCacheParts } from '../context/response-cache-handler.ts'
 import { createMemoryResponseCache } from '../responsecache/response-cache.ts'
@@ -11,16 +12,21 @@ import type { Metrics } from '../telemetry/metrics.ts'
 
 /** The queue of turns, with its metrics. */
 export const createConfiguredAdmission = (
-  config: Config,
+  live: LiveConfig,
   parts: { readonly pods: () => readonly PodState[]; readonly metrics: Metrics; readonly log: Logger },
 ): Admission => {
   const { metrics, log } = parts
+  const config = live.current
   const outcome = planAdmission(config.admission, listedPods(config))
   if (outcome.kind === 'invalid') throw new Error('the configuration was not checked')
   const admission = createAdmission({
     plan: outcome.plan,
-    maxWaiting: config.admission.maxWaiting,
-    maxWaitMs: config.admission.maxWaitMs,
+    get maxWaiting() {
+      return live.current.admission.maxWaiting
+    },
+    get maxWaitMs() {
+      return live.current.admission.maxWaitMs
+    },
     messageTimeoutMs: config.admission.messageTimeoutMs,
     leaseMs: config.turns.leaseSeconds * 1000,
     nowMs: () => performance.now(),

@@ -6,15 +6,21 @@ import { createLogger, type Logger } from '../telemetry/logger.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 import { sentenceOf } from '../telemetry/sentence-of.ts'
 import { type App, createApp } from './create-app.ts'
+import { type ConfigSource, reloadOnChange } from './reload-config.ts'
 
 /** Runs the gateway until `untilStopped` resolves. Resolves to the exit code. */
 export const serve = async (
   config: Config,
-  parts: { readonly version: string; readonly untilStopped: () => Promise<NodeJS.Signals> },
+  parts: {
+    readonly version: string
+    readonly untilStopped: () => Promise<NodeJS.Signals>
+    readonly source: ConfigSource
+  },
 ): Promise<number> => {
   const { version } = parts
   const log = createLogger({ level: config.log.level })
-  const app = await create(config, { log, version })
+  const metrics = createMetrics({ version })
+  const app = await create(config, { log, metrics, version })
   const openPort = openPortWarning(config.listen.extproc, config.tenant.principalHeader)
   if (openPort !== undefined) log.warn(openPort)
   const stopped = parts.untilStopped()
@@ -37,15 +43,21 @@ export const serve = async (
     await app.stop()
     return 1
   }
+  const apply = (next: Config): void => {
+    app.reconfigure(next)
+    log.setLevel(next.log.level)
+  }
+  const endReloads = reloadOnChange(parts.source, { current: () => app.config(), apply, log, metrics })
   log.info('stopping', { signal: await stopped })
+  endReloads()
   await app.stop()
   log.info('stopped')
   return 0
 }
 
-const create = async (config: Config, parts: { readonly log: Logger; readonly version: string }): Promise<App> => {
+const create = async (config: Config, parts: Parameters<typeof createApp>[1]): Promise<App> => {
   try {
-    return await createApp(config, { ...parts, metrics: createMetrics(parts) })
+    return await createApp(config, parts)
   } catch (error) {
     logFault(parts.log, error)
     // Connections that were opened before the failure would keep the process alive.

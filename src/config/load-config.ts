@@ -41,10 +41,15 @@ interface EnvironmentSetting {
  * `CTX_CONFIG_FILE`; without either no file is read. Default of `environment`: that of the process.
  */
 export const loadConfig = (
-  options: { readonly filePath?: string | undefined; readonly environment?: Environment } = {},
+  options: {
+    readonly filePath?: string | undefined
+    readonly environment?: Environment
+    /** Of the gateway that runs: a secret that was made at its start is kept. Default: it starts. */
+    readonly previous?: Config
+  } = {},
 ): LoadConfigOutcome => {
   const environment = withoutServiceVariables(options.environment ?? process.env)
-  const filePath = options.filePath ?? (environment[configFileEnvName] || undefined)
+  const filePath = configFileOf(options.filePath, environment)
   const file = filePath === undefined ? noConfigFile : readConfigFile(filePath)
   const problems: ConfigProblem[] = file.problem === undefined ? [] : [{ message: file.problem, path: [] }]
   const report: Report = (message, path = []) => void problems.push({ message, path })
@@ -75,9 +80,13 @@ export const loadConfig = (
   const lines = [...problems, ...found].map(describe)
   if (whole.data === undefined || lines.length > 0)
     return { kind: 'invalid', problems: lines.join('\n'), groups, describe }
-  const generateSecret = (): string => randomBytes(32).toString('base64url')
+  const generateSecret = (): string => options.previous?.tenant.secret ?? randomBytes(32).toString('base64url')
   return { kind: 'loaded', config: completeConfig(whole.data, { generateSecret }), groups, describe }
 }
+
+/** The file that is read: the one that is given, else that of `CTX_CONFIG_FILE`, else none. */
+export const configFileOf = (given: string | undefined, environment: Environment = process.env): string | undefined =>
+  given ?? (environment[configFileEnvName] || undefined)
 
 const isBelow = (path: readonly string[], group: readonly string[]): boolean =>
   group.every((name, index) => path[index] === name)

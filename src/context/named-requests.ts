@@ -21,17 +21,14 @@ export const createNamedRequests = (
     readonly slices: Slices
     readonly use: (turn: NamedTurn) => Promise<Decision<TurnTicket> | undefined>
   },
-  settings: JsonLimits & { readonly names: readonly string[] },
+  settings: JsonLimits & { readonly implicit: { readonly names: readonly string[] } },
 ) => {
-  const { names } = settings
-  const mayStandInBody = names.some((kind) => kind.startsWith(bodyNamePrefix))
-
   const useOrElse = async (turn: NamedTurn, unnamed: DecideUnnamed): Promise<HeadersDecision<TurnTicket>> =>
     (await parts.use(turn)) ?? unnamed(turn.name.name, turn.scope)
 
   function* read(api: InferenceApi, body: Buffer, isForwarded: boolean): SlicedWork<NamedBody | undefined> {
     if (isForwarded && api === 'messages') yield* blankChangingLine(body)
-    return yield* readNamedBody(body, { api, kinds: names, limits: settings })
+    return yield* readNamedBody(body, { api, kinds: settings.implicit.names, limits: settings })
   }
 
   const readBody = (
@@ -46,7 +43,7 @@ export const createNamedRequests = (
       const forwarded = request.pick === undefined ? undefined : body
       return parts.slices.run(read(api, body, forwarded !== undefined), scope.signal).then(async (told) => {
         scope.releaseBody()
-        const name = conversationNameOf(request, names, told?.members)
+        const name = conversationNameOf(request, settings.implicit.names, told?.members)
         const decided =
           name === undefined || told === undefined
             ? await unnamed(name?.name, scope)
@@ -62,11 +59,12 @@ export const createNamedRequests = (
     unnamed: DecideUnnamed,
   ): Promise<HeadersDecision<TurnTicket>> => {
     const { api, cached, scope } = given
+    const { names } = settings.implicit
     const name: ConversationName | undefined = names.length === 0 ? undefined : conversationNameOf(request, names)
     const prompt = name !== undefined && request.pick === undefined ? promptFromHeaders(request) : undefined
     if (name !== undefined && prompt !== undefined) return useOrElse({ request, name, prompt, cached, scope }, unnamed)
     const canRead = request.bodyReadable && !request.endOfStream
-    return canRead && (name !== undefined || mayStandInBody)
+    return canRead && (name !== undefined || names.some((kind) => kind.startsWith(bodyNamePrefix)))
       ? readBody(request, api, cached, unnamed)
       : unnamed(name?.name, scope)
   }

@@ -64,7 +64,7 @@ export const createResponseCacheHandler = (
   parts: ResponseCacheParts & { readonly tenants: Tenants; readonly slices: Slices },
   settings: JsonLimits,
 ) => {
-  const limits = { ...settings, maxBytes: parts.maxEntryBytes }
+  const { maxEntryBytes: maxBytes } = parts
   const models: ReadonlySet<string> = new Set(parts.models)
 
   /** Undefined: not eligible. What is wrong with the request is reported by the handler that decides on it. */
@@ -73,7 +73,7 @@ export const createResponseCacheHandler = (
     api: Exclude<InferenceApi, 'messages'>,
     body: Buffer,
   ): SlicedWork<EligibleRequest | undefined> {
-    const parsed = yield* parseJsonObject(body, limits)
+    const parsed = yield* parseJsonObject(body, { ...settings, maxBytes })
     const cacheable = readCacheableRequest(parsed)
     if (cacheable === undefined || !models.has(cacheable.model)) return undefined
     const tenant = parts.tenants.tenantOf(request)
@@ -113,7 +113,7 @@ export const createResponseCacheHandler = (
     api: InferenceApi,
     decide: (scope: RequestScope, cached?: CacheHit) => Promise<HeadersDecision<TurnTicket>>,
   ): HeadersDecision<TurnTicket> | undefined => {
-    if (api === 'messages' || !isEligible(request, limits)) return undefined
+    if (api === 'messages' || !isEligible(request, maxBytes)) return undefined
     return {
       kind: 'need-body',
       decide: async (body, scope) => {
@@ -131,11 +131,11 @@ interface EligibleRequest extends CacheableRequest {
   readonly key: ResponseKey
 }
 
-const isEligible = (request: GatewayRequest, limits: { readonly maxBytes: number }): boolean =>
+const isEligible = (request: GatewayRequest, maxBytes: number): boolean =>
   request.header(responseCacheHeader).join() === 'on' &&
   request.bodyReadable &&
   !request.endOfStream &&
-  Number(request.header('content-length')[0] ?? 0) <= limits.maxBytes &&
+  Number(request.header('content-length')[0] ?? 0) <= maxBytes &&
   (request.header('x-session-id').length > 0 || request.header('x-session-ttl').length === 0) &&
   request.header('content-encoding').every((value) => value === 'identity') &&
   !/(?:^|[,\s])no-(?:store|cache)(?:$|[=,;\s])/i.test(request.header('cache-control').join())

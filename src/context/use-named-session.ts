@@ -61,7 +61,7 @@ export const createUseNamedSession = (
   settings: UseNamedSettings,
 ): ((turn: NamedTurn) => Promise<Decision<TurnTicket> | undefined>) => {
   const continueSession = createContinueSession(parts)
-  const { leaseMs, implicit } = settings
+  const { leaseMs } = settings
   const idOf = createNamedIds(settings.secret)
   const sealedIds = new LRUCache<string, string, Readonly<{ tenant: TenantKey; namedBy: string }>>({
     max: maxKeptIds,
@@ -70,7 +70,7 @@ export const createUseNamedSession = (
 
   /** What the client asks for, where it is longer than the default and within the bounds. */
   const askedTtl = (request: GatewayRequest, { ttlSeconds = 0 }: NamedPrompt): number | undefined => {
-    const longer = ttlSeconds > implicit.ttlSeconds ? Math.min(ttlSeconds, settings.maxTtlSeconds) : undefined
+    const longer = ttlSeconds > settings.implicit.ttlSeconds ? Math.min(ttlSeconds, settings.maxTtlSeconds) : undefined
     return orNone(() => parseTtlHeader(request, settings)) ?? longer
   }
 
@@ -95,6 +95,7 @@ export const createUseNamedSession = (
     const sealedId = sealedIds.memo(id, { context: { tenant, namedBy } })
     const asked = askedTtl(request, prompt)
     const wanted = { key: sessionKeyOf(id), tenant, turnId, leaseMs, sealedId, model, marks }
+    const { implicit } = settings
     const limits = { ttlSeconds: asked ?? implicit.ttlSeconds, maxNamedSessions: implicit.maxPerTenant }
     const begun = await lookUp(parts.events, parts.store.beginNamed({ ...wanted, ...limits }), namedBy)
     const common = { request, tenant, turnId, namedBy, cached, scope }

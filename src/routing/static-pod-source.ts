@@ -9,23 +9,25 @@ import { errorReason } from './pod-probe.ts'
 const unresolved: PodFacts = { isServing: false, isUnchecked: true }
 
 /**
- * The pods of a fixed list. Each is ready while its health check succeeds, and no turn has reported a failure since. A
+ * The pods of a list, which may change. Each is ready while its health check succeeds, and no turn has reported a failure since. A
  * host name is resolved once, since Envoy knows its pods by address. One that cannot be resolved is listed, gets no
  * turns, and is looked up again at each interval of the health checks.
  */
 export const createStaticPodSource = (
   options: PodMonitorOptions & {
-    readonly addresses: readonly PodAddress[]
+    /** Read at each interval of the health checks. */
+    readonly addresses: () => readonly PodAddress[]
     /** Default: the system's resolver, IPv4 first, as in Envoy's clusters. */
     readonly resolve?: (host: string) => Promise<LookupAddress>
     /** Limit of one look-up, milliseconds. Default: 10 s. */
     readonly lookupTimeoutMs?: number
   },
 ): PodSource => {
-  const { addresses, onChange, lookupTimeoutMs = 10_000 } = options
+  const { onChange, lookupTimeoutMs = 10_000 } = options
   const { resolve = (host) => lookup(host, { order: 'ipv4first' }) } = options
   const monitor = createPodMonitor(options)
-  let found: readonly (PodAddress | undefined)[] = []
+  /** By the address in the list: what it was resolved to. */
+  let found: ReadonlyMap<PodAddress, PodAddress | undefined> = new Map()
 
   const lookUp = async (address: PodAddress, stopping: AbortSignal): Promise<PodAddress | undefined> => {
     const colon = address.lastIndexOf(':')
@@ -36,19 +38,23 @@ export const createStaticPodSource = (
       if (answer === undefined) throw new Error(`no answer within ${lookupTimeoutMs} ms`)
       return addressOf(answer.address, Number(address.slice(colon + 1)))
     } catch (error) {
-      if (found.length === 0 && !stopping.aborted)
+      if (!found.has(address) && !stopping.aborted)
         onChange({ kind: 'resolve-failed', name, reason: errorReason(error) })
       return undefined
     }
   }
 
   const resolveRest = async (stopping: AbortSignal): Promise<void> => {
-    if (found.length > 0 && !found.includes(undefined)) return
-    const lookUps = addresses.map(async (address, index) => found[index] ?? lookUp(address, stopping))
-    found = await Promise.all(lookUps)
+    const addresses = options.addresses()
+    const isKnown = addresses.length === found.size && addresses.every((address) => found.get(address) !== undefined)
+    if (isKnown) return
+    const resolved = await Promise.all(
+      addresses.map(async (address) => [address, found.get(address) ?? (await lookUp(address, stopping))] as const),
+    )
     if (stopping.aborted) return
-    const watched = addresses.map((address, index) => found[index] ?? address)
-    const names = watched.filter((address) => !found.includes(address))
+    found = new Map(resolved)
+    const watched = resolved.map(([address, known]) => known ?? address)
+    const names = resolved.flatMap(([address, known]) => (known === undefined ? [address] : []))
     await monitor.watch(watched, new Map(names.map((name) => [name, unresolved])))
   }
 

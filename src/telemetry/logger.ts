@@ -13,11 +13,16 @@ export interface Logger {
   fatal(message: string, fields?: LogFields): void
 }
 
+/** A logger whose level a reload may change. */
+export interface RootLogger extends Logger {
+  setLevel(level: LevelWithSilent): void
+}
+
 /** Writes one JSON object per line to `destination`; default: standard output. */
 export const createLogger = (options: {
   readonly level: LevelWithSilent
   readonly destination?: DestinationStream
-}): Logger => {
+}): RootLogger => {
   const settings = {
     level: options.level,
     base: null,
@@ -39,6 +44,9 @@ export const createLogger = (options: {
     warn: write('warn'),
     error: write('error'),
     fatal: write('fatal'),
+    setLevel: (level) => {
+      sink.level = level
+    },
   }
 }
 

@@ -173,6 +173,9 @@ export const metricDefinitions = {
   }),
   store_errors_total: counter('Failed operations of the session store.', { op: 'methods of the session store' }),
   store_circuit_open: sharedGauge('1 while the circuit breaker of the session store is open, else 0.', {}),
+  config_reloads_total: counter('Configurations that were loaded while the gateway ran and differed, by result.', {
+    result: ['applied', 'refused', 'invalid'],
+  }),
   corrupted_records_total: counter('Unreadable records in the session store; they count as missing.', {}),
   routing_decisions_total: counter('Turns by chosen pod and routing policy.', {
     policy: 'routing policies',

@@ -37,7 +37,7 @@ const createFleet = ({ maxWaiting, askMs }: FleetSettings) => {
   const tries: (readonly [QueuedWork, Settlement])[] = []
 
   const queue = createTurnQueue({
-    maxWaiting,
+    maxWaiting: () => maxWaiting,
     leaseMs: 60_000,
     nowMs: () => nowMs,
     observer: {

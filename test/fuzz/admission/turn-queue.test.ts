@@ -94,7 +94,7 @@ class Model {
 const createQueue = (maxWaiting: number) => {
   const model = new Model(maxWaiting)
   const queue = createTurnQueue({
-    maxWaiting,
+    maxWaiting: () => maxWaiting,
     leaseMs,
     nowMs: () => model.nowMs,
     observer: {

@@ -27,7 +27,7 @@ const serve = async ({ api, access }: Pick<Parts, 'api' | 'access'>): Promise<st
     access,
     metrics: { contentType: 'text/plain', render: async () => '' },
     readiness: () => ({ ready: true }),
-    redactedConfig: {},
+    redactedConfig: () => ({}),
     onError: (error) => {
       throw error
     },

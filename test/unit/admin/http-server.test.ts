@@ -37,7 +37,7 @@ describe('createAdminServer', () => {
       ...operators(),
       metrics: { contentType: 'text/plain; version=0.0.4', render: () => render() },
       readiness: () => readiness(),
-      redactedConfig: { tenant: { secret: '[redacted]' } },
+      redactedConfig: () => ({ tenant: { secret: '[redacted]' } }),
       pageTimeoutMs: 2_000,
       onError: (error) => void errors.push(error),
     })
@@ -198,7 +198,7 @@ describe('createAdminServer', () => {
       ...operators(),
       metrics: { contentType: 'text/plain', render },
       readiness: () => readiness(),
-      redactedConfig: {},
+      redactedConfig: () => ({}),
       onError: () => undefined,
     })
     await expect(second.start()).rejects.toMatchObject({ code: 'EADDRINUSE' })

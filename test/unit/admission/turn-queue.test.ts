@@ -10,7 +10,7 @@ const setUp = (given: { readonly maxWaiting?: number; readonly pods?: readonly s
   const clock = { nowMs: 0 }
   const settled: (readonly [string, Settlement])[] = []
   const queue = createTurnQueue({
-    maxWaiting,
+    maxWaiting: () => maxWaiting,
     leaseMs: 60_000,
     nowMs: () => clock.nowMs,
     observer: { settled: (id, settlement) => void settled.push([id, settlement]), leaseExpired: () => {} },

@@ -39,7 +39,7 @@ describe('createStaticPodSource', () => {
   test('knows which pods are ready once it has started', async () => {
     const broken = await startFakeEngine()
     broken.behave('/health', { status: 503 })
-    source = createStaticPodSource({ ...options, addresses: [engine.address, broken.address] })
+    source = createStaticPodSource({ ...options, addresses: () => [engine.address, broken.address] })
     expect(addresses()).toEqual([])
     await source.start()
     expect(addresses()).toEqual([engine.address, broken.address])
@@ -51,7 +51,10 @@ describe('createStaticPodSource', () => {
     ['a host name, by IPv4 first', 'localhost', '127.0.0.1'],
     ['IPv6', '[::ffff:127.0.0.1]', '[::ffff:127.0.0.1]'],
   ])('takes %s', async (_title, host, written) => {
-    source = createStaticPodSource({ ...options, addresses: [`${host}:${engine.port}`, `${written}:${engine.port}`] })
+    source = createStaticPodSource({
+      ...options,
+      addresses: () => [`${host}:${engine.port}`, `${written}:${engine.port}`],
+    })
     await source.start()
     expect(addresses()).toEqual([`${written}:${engine.port}`])
   })
@@ -59,7 +62,7 @@ describe('createStaticPodSource', () => {
   test('a name without an address is no pod to serve, however healthy, until it has one', async () => {
     const name = `localhost:${engine.port}`
     const resolve = jest.fn<(host: string) => Promise<LookupAddress>>().mockReturnValue(new Promise(() => undefined))
-    source = createStaticPodSource({ ...options, addresses: [name], resolve, lookupTimeoutMs: 20 })
+    source = createStaticPodSource({ ...options, addresses: () => [name], resolve, lookupTimeoutMs: 20 })
     await source.start()
     await eventually(() => expect(resolve.mock.calls.length).toBeGreaterThan(2))
     expect(source.pods()).toMatchObject([{ address: name, ready: false }])
@@ -74,7 +77,7 @@ describe('createStaticPodSource', () => {
   })
 
   test('sends no checks after stop', async () => {
-    source = createStaticPodSource({ ...options, addresses: [engine.address] })
+    source = createStaticPodSource({ ...options, addresses: () => [engine.address] })
     await source.start()
     await source.stop()
     const asked = engine.requests('/health')
