@@ -3,7 +3,7 @@
 --   x-context-name    a member of the body that names the conversation, `<member>:<text as in JSON>`, where no header does
 --   x-context-marks   marks of the prompt, by which prompts under one name are told apart (src/openai/prompt-marks.ts)
 --   x-context-ttl     for how long the client asks its prompt to be kept
---   x-context-body    the text names several models: the gateway is to read the body itself
+--   x-context-body    the text names several models, or may spell the key with escapes: the gateway is to read the body
 -- Envoy removes what clients send in them. `filter_context` of a route: `members`, those that may name a conversation,
 -- separated by blanks; `pick`: a request with such a name goes on by the route of these headers.
 local find, match, sub, byte, lower, format = string.find, string.match, string.sub, string.byte, string.lower, string.format
@@ -42,6 +42,17 @@ local function texts_of(text, name, max_bytes, looks_for_others)
     start, stop = find(text, rest, stop, true)
   end
   return first, false
+end
+
+-- Whether some letter of a key may be written as \u006d, \u006f, \u0064, \u0065 or \u006c. The digits first: they are rarer.
+local function may_spell_model(text)
+  local looks, at = 0, find(text, "006", 1, true)
+  while at ~= nil do
+    looks = looks + 1
+    if looks > max_looks or sub(text, at - 2, at - 1) == "\\u" then return true end
+    at = find(text, "006", at + 3, true)
+  end
+  return false
 end
 
 -- Marks. As in src/openai/prompt-marks.ts, number for number.
@@ -177,6 +188,7 @@ function envoy_on_request(handle)
   local changed = path == "/v1/messages" and without_billing_line(text)
   if changed then body:setBytes(changed) end
   local model, others = texts_of(text, '"model"', max_model_bytes, true)
+  others = others or (model ~= nil and may_spell_model(text))
   if name ~= nil then headers:replace("x-context-name", name) end
   if model ~= nil and not others then
     headers:replace("x-context-model", model)

@@ -71,6 +71,19 @@ test('where the text names several models, the outermost one counts', async () =
   expect(idOf(nested)).toBe(idOf(plain))
 })
 
+test.each([
+  { name: 'a key that is written with escapes after another model', text: `{"model":"other","mod\\u0065l":"${model}"` },
+  { name: 'a text with such an escape', text: `{"model":"${model}","user":"\\u0065"` },
+])('$name: the model that the engine reads counts', async ({ text }) => {
+  const plain = await ask({ 'session-id': 'spelled' })
+  const rawBody = `${text},"messages":[{"role":"user","content":"hello"}]}`
+  const spelled = await call(`${stack.url}/v1/chat/completions`, {
+    rawBody,
+    headers: { 'content-type': 'application/json', 'session-id': 'spelled' },
+  })
+  expect(idOf(spelled)).toBe(idOf(plain))
+})
+
 test("the changing line of Claude Code's system prompt is the same for every engine", async () => {
   const turn = (hash: string) =>
     call(`${stack.url}/v1/messages?beta=true`, {
