@@ -1,0 +1,62 @@
+import type { Failure, Ledger } from './ledger.ts'
+import { growthOf, type Watched } from './process-samples.ts'
+
+/** What a soak came to, as tables. */
+export const soakReport = (soak: {
+  readonly ledger: Ledger
+  readonly watched: readonly Watched[]
+  readonly leftovers: { readonly files: readonly string[]; readonly keys: readonly string[] }
+  readonly minutes: number
+  readonly machine: string
+}): string => {
+  const { ledger, watched, leftovers } = soak
+  const faults = countsOf(ledger.faults.map(({ name }) => name))
+  return [
+    `Soak of ${soak.minutes} minutes, ${soak.machine}`,
+    tableOf(
+      ['requests', 'sent', 'failed for a fault', 'failed without one'],
+      [...ledger.counts].map(([kind, count]) => {
+        const failures = ledger.failures.filter((failure) => failure.kind === kind)
+        const excused = failures.filter(({ excusedBy }) => excusedBy !== undefined).length
+        return [kind, count, excused, failures.length - excused]
+      }),
+    ),
+    `Turns: ${listOf([...ledger.cache])}. Faults: ${listOf([...faults])}.`,
+    tableOf(
+      ['process', 'MiB at start', 'at end', 'growth in the last quarter', 'handles at start', 'at end'],
+      watched.map((each) => {
+        const [first, last] = [each.samples.at(0), each.samples.at(-1)]
+        const growth = `${(100 * growthOf(each)).toFixed(1)} %`
+        return [each.name, mib(first), mib(last), growth, first?.handles ?? 0, last?.handles ?? 0]
+      }),
+    ),
+    `Left that nobody owns: ${leftovers.files.length} KV files, ${leftovers.keys.length} keys of Redis.`,
+    ...[...leftovers.files, ...leftovers.keys].slice(0, 10),
+    ...ledger.unexcused.slice(0, 10).map(failureLine),
+  ].join('\n\n')
+}
+
+const countsOf = (names: readonly string[]): ReadonlyMap<string, number> => {
+  const counts = new Map<string, number>()
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1)
+  return counts
+}
+
+const listOf = (counts: readonly (readonly [string, number])[]): string =>
+  counts.map(([name, count]) => `${name} ${count}`).join(', ')
+
+const tableOf = (head: readonly string[], rows: readonly (readonly (string | number)[])[]): string =>
+  [
+    `| ${head.join(' | ')} |`,
+    `| --- | ${head
+      .slice(1)
+      .map(() => '---:')
+      .join(' | ')} |`,
+    ...rows.map((row) => `| ${row.join(' | ')} |`),
+  ].join('\n')
+
+const mib = (sample: { readonly residentBytes: number } | undefined): string =>
+  ((sample?.residentBytes ?? 0) / 1_048_576).toFixed(0)
+
+const failureLine = ({ kind, what, fromMs, untilMs }: Failure): string =>
+  `failed without a fault: ${kind} at ${Math.round(fromMs / 1000)} s, after ${Math.round(untilMs - fromMs)} ms: ${what}`
