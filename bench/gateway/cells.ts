@@ -28,6 +28,7 @@ const withSessions = [
   'redis',
   'redis by header',
   'redis by member',
+  'redis traced',
 ] as const
 
 const gatewayTargets: Readonly<Record<LoadName, readonly GatewayCase[]>> = {

@@ -152,7 +152,7 @@ const startReference = async ({ children }: Start): Promise<Backend> => {
 /** The connector `prefix-cache` splices `cache_salt` into every turn of a session, and never calls an engine. */
 const startPlugin = async ({ children, upstream }: Start, name: GatewayKind): Promise<Backend> => {
   const isSpliced = name === 'spliced'
-  const hasRedis = isSpliced || name === 'redis'
+  const hasRedis = isSpliced || name === 'redis' || name === 'traced'
   const redis = hasRedis ? await startRedis({ children }) : undefined
   const { extproc, child } = await startGateway({
     children,
@@ -162,6 +162,7 @@ const startPlugin = async ({ children, upstream }: Start, name: GatewayKind): Pr
       PODS: upstream.join(','),
       CONNECTOR: isSpliced ? 'prefix-cache' : 'none',
       ...(redis && { REDIS_URL: redis.url }),
+      ...(name === 'traced' && { OTEL_EXPORTER_OTLP_ENDPOINT: `http://${upstream[1]}` }),
     },
   })
   return {

@@ -9,8 +9,11 @@ export const wirings = {
 export type Wiring = keyof typeof wirings
 export const wiringNames = ['ext_proc', 'picker'] as const satisfies readonly Wiring[]
 
-/** What a gateway behind an Envoy does. `constants`: those of envoy.yaml, without a session. `spliced`: Redis, and a `cache_salt`. */
-export const gatewayKinds = ['no session', 'constants', 'memory', 'redis', 'spliced'] as const
+/**
+ * What a gateway behind an Envoy does. `constants`: those of envoy.yaml, without a session. `spliced`: Redis, and a
+ * `cache_salt`. `traced`: Redis, and spans of every turn to a receiver that drops them.
+ */
+export const gatewayKinds = ['no session', 'constants', 'memory', 'redis', 'spliced', 'traced'] as const
 export type GatewayKind = (typeof gatewayKinds)[number]
 
 /** Where requests say which session they are of. A client's own name in the body needs an Envoy that looks for it. */
@@ -37,6 +40,7 @@ export const gatewayCases = {
   'redis by header': { kind: 'redis', idIn: 'session-id' },
   'redis by member': { kind: 'redis', idIn: 'body.prompt_cache_key', bodyNames: true },
   spliced: { kind: 'spliced', idIn: 'x-session-id' },
+  'redis traced': { kind: 'traced', idIn: 'x-session-id' },
 } as const satisfies Readonly<Record<string, CaseParts>>
 export type GatewayCase = keyof typeof gatewayCases
 

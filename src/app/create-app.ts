@@ -21,7 +21,7 @@ import { createContextEvents } from './context-events.ts'
 import { createPool } from './create-pool.ts'
 import { updateGauges } from './gauges.ts'
 import { currentCounts, poolFacts } from './operators-facts.ts'
-import { createConfiguredAdmission, createResponseCaching } from './optional-parts.ts'
+import { createConfiguredAdmission, createConfiguredTracing, createResponseCaching } from './optional-parts.ts'
 import { readinessOf } from './readiness.ts'
 import { createStores } from './stores.ts'
 
@@ -30,6 +30,9 @@ const deleteWaitMs = 1_000
 const firstSweepMs = 5_000
 /** Time between two searches for orphaned KV, in sweep intervals. */
 const sweepIntervalsPerOrphanSearch = 30
+
+/** A stop waits no longer than this for the last spans to be exported. */
+const lastExportMs = 2_000
 
 /** A gateway: everything that runs in a process. */
 export interface App {
@@ -69,25 +72,27 @@ export const createApp = async (
   const warnings = createWarnings(parts.log)
   const { store, forPool, onFault } = await createStores(config, { log, metrics, warnings })
   const activity = new Activity()
-  const events = createContextEvents(metrics, log, { onStoreFault: onFault, warnings, activity })
+  const tracing = await createConfiguredTracing(config, { log, version: parts.version })
+  const recorded = createContextEvents(metrics, log, { onStoreFault: onFault, warnings, activity })
   const pods = () => pools.flatMap((pool) => pool.pods())
   const admission = createConfiguredAdmission(live, { pods, metrics, log })
   const roomAt = (pod: string): void => admission.roomAt(pod)
   const [firstPool, ...otherPools] = await Promise.all(
     poolsOf(config).map((pool) =>
-      createPool(pool, live, { stores: forPool(pool.name), log, metrics, warnings, roomAt }),
+      createPool(pool, live, { stores: forPool(pool.name), log, metrics, warnings, roomAt, tracing }),
     ),
   )
   if (firstPool === undefined) throw new Error('the configuration was not checked')
   const pools = [firstPool, ...otherPools]
   const { manager, operations, reaper, drain } = createContextCacheManager(
     {
-      store,
+      store: tracing?.followStore(store) ?? store,
       pools: createPools([firstPool.pool, ...otherPools.map(({ pool }) => pool)]),
-      events,
+      events: tracing?.followEvents(recorded) ?? recorded,
       admission,
       responseCache: createResponseCaching(config, metrics),
       nowMs: () => performance.now(),
+      tracer: tracing?.tracer,
     },
     liveView(() => settings),
   )
@@ -165,6 +170,7 @@ export const createApp = async (
       admission.close()
       await drain()
       await reaper.stop()
+      if (tracing !== undefined) await within(lastExportMs, tracing.stop())
       await Promise.all(pools.map((pool) => pool.stop()))
       await admin.stop()
       await Promise.all(pools.map((pool) => pool.close()))

@@ -19,6 +19,7 @@ import type { Logger } from '../telemetry/logger.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { sentenceOf } from '../telemetry/sentence-of.ts'
 import type { Warnings } from '../telemetry/warnings.ts'
+import type { Tracing } from '../tracing/create-tracing.ts'
 import { createEngineChecks } from './engine-checks.ts'
 import { createPodSource, engineAccessOf } from './engines.ts'
 import type { PoolStores } from './stores.ts'
@@ -58,13 +59,15 @@ export const createPool = async (
     readonly warnings: Warnings
     /** A pod has room for another turn. */
     readonly roomAt: (pod: string) => void
+    /** Default: turns are not followed. */
+    readonly tracing: Tracing | undefined
   },
 ): Promise<RunningPool> => {
   const { name, kv: kvConfig } = poolConfig
   const config = live.current
   /** Undefined would be a pool that a reload took away, which is refused. */
   const poolNow = (): PoolConfig => poolsOf(live.current).find((one) => one.name === name) ?? poolConfig
-  const { stores, log, warnings } = parts
+  const { stores, log, warnings, tracing } = parts
   const selected = await selectedConnector(kvConfig)
   const access = engineAccessOf(poolConfig)
   const secret = secretOf(name, config.tenant.secret)
@@ -76,7 +79,7 @@ export const createPool = async (
   })
   // Stored KV is limited for all pools together.
   const { maxStoreBytes, storeThreshold } = config.kv
-  const http = createEngineHttp({ callsPerPod, access })
+  const http = createEngineHttp({ callsPerPod, access, traceparent: tracing && (() => tracing.traceparent()) })
   const connector = await selected.create(kvConfig, {
     identity: stores.identity,
     redis: stores.redis,
@@ -124,7 +127,7 @@ export const createPool = async (
     },
   }
   return {
-    pool,
+    pool: tracing?.followPool(pool) ?? pool,
     pods: () => pods.pods(),
     connector: selected.name,
     reconfigure: () => {

@@ -9,6 +9,7 @@ import { createResponseCaptures } from '../responsecache/response-capture.ts'
 import type { PodState } from '../routing/pod.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import type { Tracing } from '../tracing/create-tracing.ts'
 
 /** The queue of turns, with its metrics. */
 export const createConfiguredAdmission = (
@@ -75,4 +76,16 @@ export const createResponseCaching = (config: Config, metrics: Metrics): Respons
     models,
     onLookup: (result) => metrics.add('response_cache_lookups_total', { result }),
   }
+}
+
+/** Traces of turns; undefined where they are off, and then nothing of OpenTelemetry is loaded. */
+export const createConfiguredTracing = async (
+  { traces }: Config,
+  parts: { readonly log: Logger; readonly version: string },
+): Promise<Tracing | undefined> => {
+  const { otlpEndpoint, otlpTracesEndpoint, otlpHeaders: headers, serviceName, sampleRatio } = traces
+  const url = otlpTracesEndpoint ?? (otlpEndpoint && `${otlpEndpoint.replace(/\/+$/, '')}/v1/traces`)
+  if (url === undefined) return undefined
+  const { createTracing } = await import('../tracing/create-tracing.ts')
+  return createTracing({ ...parts, url, headers, serviceName, sampleRatio })
 }

@@ -22,6 +22,7 @@ import { createManageSessions } from './manage-sessions.ts'
 import { promptFromHeaders } from './named-prompt.ts'
 import { createNamedRequests } from './named-requests.ts'
 import { createSessionOperations } from './operate-sessions.ts'
+import { listedModel, type Pools } from './pools.ts'
 import { createReaper, type ReaperSettings } from './reaper.ts'
 import { namedModel } from './request-headers.ts'
 import { traceOf } from './request-trace.ts'
@@ -37,6 +38,7 @@ import type { TurnParts } from './session-turn.ts'
 import { createTenants } from './tenant.ts'
 import { poolHeader } from './turn.ts'
 import { createTickets, type TurnTicket } from './turn-ticket.ts'
+import type { FollowedRequest, TurnTracer } from './turn-tracer.ts'
 import { createUseNamedSession, type UseNamedSettings } from './use-named-session.ts'
 import { createUseSession, type UseSettings } from './use-session.ts'
 
@@ -55,6 +57,8 @@ export type ContextParts = Omit<TurnParts, 'hitCheck'> &
     readonly responseCache?: ResponseCacheParts | undefined
     /** A clock that never goes back, milliseconds. */
     readonly nowMs: () => number
+    /** Default: requests and turns are not followed. */
+    readonly tracer?: TurnTracer | undefined
   }
 
 /** The context module of a gateway process: dispatches requests to their handlers, and turns errors into decisions. */
@@ -164,30 +168,59 @@ export const createContextCacheManager = (given: ContextParts, settings: Context
     }
   }
 
+  /** The decision as it is reported and sent. */
+  const report = (
+    request: GatewayRequest,
+    route: RequestRoute,
+    followed: FollowedRequest | undefined,
+    made: Decision<TurnTicket>,
+  ): Decision => {
+    const outcome = outcomeLabelOf(made)
+    events.requestDecided(route, outcome)
+    const decision = followed?.decided(made, { route, outcome, model: modelOf(parts.pools, made) }) ?? made
+    if (decision.kind !== 'forward') return decision
+    if (decision.ticket === undefined) return { ...decision, ticket: undefined }
+    const ticket = { ...traceOf(request), ...decision.ticket }
+    turns.started(ticket)
+    return { ...decision, ticket: tickets.encode(ticket) }
+  }
+
+  const decide = async (
+    request: GatewayRequest,
+    scope: RequestScope,
+    followed: FollowedRequest | undefined,
+  ): Promise<HeadersDecision> => {
+    const target = targetOf(request)
+    const reported = (made: Decision<TurnTicket>) => report(request, target.route, followed, made)
+    const decision = await orError('headers', scope, dispatch(request, target, scope))
+    if (decision.kind !== 'need-body') return reported(decision)
+    // No function here keeps the body: it is free as soon as it is read.
+    const onBody = (body: Buffer, by: RequestScope) => orError('body', by, decision.decide(body, by)).then(reported)
+    return {
+      ...decision,
+      decide: followed === undefined ? onBody : (body, by) => followed.run(() => onBody(body, by)),
+    }
+  }
+
   const manager: ContextCacheManager = {
-    onHeaders: async (request, scope) => {
-      const target = targetOf(request)
-      const report = (decision: Decision<TurnTicket>): Decision => {
-        events.requestDecided(target.route, outcomeLabelOf(decision))
-        if (decision.kind !== 'forward') return decision
-        if (decision.ticket === undefined) return { ...decision, ticket: undefined }
-        const ticket = { ...decision.ticket, ...traceOf(request) }
-        turns.started(ticket)
-        return { ...decision, ticket: tickets.encode(ticket) }
-      }
-      const decision = await orError('headers', scope, dispatch(request, target, scope))
-      if (decision.kind !== 'need-body') return report(decision)
-      return {
-        ...decision,
-        // No function here keeps the body: it is free as soon as it is read.
-        decide: (body, bodyScope) => orError('body', bodyScope, decision.decide(body, bodyScope)).then(report),
-      }
+    onHeaders: (request, scope) => {
+      const followed = given.tracer?.start(request)
+      return followed === undefined
+        ? decide(request, scope, undefined)
+        : followed.run(() => decide(request, scope, followed))
     },
     endTurn: (turn) => turns.endTurn(turn),
     clientDisconnected: (key) => turns.clientDisconnected(key),
   }
   const operations = createSessionOperations({ ...parts, reaper }, settings)
   return { manager, operations, reaper, drain: () => turns.drain() }
+}
+
+/** Where an engine lists it. */
+const modelOf = (pools: Pools, decision: Decision<TurnTicket>): string | undefined => {
+  if (decision.kind !== 'forward' || decision.ticket === undefined) return undefined
+  const { pool, session, model } = decision.ticket
+  return listedModel(pools.named(pool), session?.model ?? model)
 }
 
 /** What a request is about, by its path; `route` is its label in metrics. */

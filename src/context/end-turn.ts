@@ -16,6 +16,7 @@ import { listedModel, type Pool } from './pools.ts'
 import { isRequestKey, requestKeyOf } from './request-headers.ts'
 import type { TurnParts } from './session-turn.ts'
 import type { SessionTicket, Tickets, TurnTicket } from './turn-ticket.ts'
+import type { TurnTracer } from './turn-tracer.ts'
 
 export interface EndTurnParts extends Pick<TurnParts, 'pools' | 'events' | 'hitCheck'> {
   readonly store: SessionStore & RemovalQueue
@@ -24,6 +25,8 @@ export interface EndTurnParts extends Pick<TurnParts, 'pools' | 'events' | 'hitC
   readonly admission: Pick<Admission, 'release'>
   /** Starts the removal of what a turn left. */
   readonly triggerSweep: () => void
+  /** Default: turns are not followed. */
+  readonly tracer?: Pick<TurnTracer, 'end'> | undefined
 }
 
 export interface EndTurnSettings {
@@ -90,7 +93,7 @@ export const createActiveTurns = (parts: EndTurnParts, settings: EndTurnSettings
   }
 
   const run = async (ticket: TurnTicket, turn: TurnEnd): Promise<void> => {
-    const work = end(ticket, turn)
+    const work = parts.tracer === undefined ? end(ticket, turn) : parts.tracer.end(ticket, () => end(ticket, turn))
     ending.add(work)
     await work
     ending.delete(work)

@@ -9,18 +9,36 @@ export interface RequestTrace {
   readonly requestId?: string | undefined
 }
 
-const traceparentForm = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-|$)/
+/** The caller's span. */
+export interface ParentSpan {
+  readonly traceId: string
+  readonly spanId: string
+  readonly isSampled: boolean
+}
+
+const traceparentForm = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:-|$)/
 const requestIdForm = /^[\w.-]{1,64}$/
 
-/** A value that is sent twice, or is of another form, or is a session id, counts as none: it goes to the log. */
-export const traceOf = (request: Pick<GatewayRequest, 'header'>): RequestTrace => {
-  const only = (name: string): string => {
-    const [value = '', ...others] = request.header(name)
-    return others.length === 0 && !containsSessionId([value]) ? value : ''
-  }
-  const requestId = only('x-request-id')
+type Headers = Pick<GatewayRequest, 'header'>
+
+/** Empty: it is missing, is sent twice, or has a session id, since it goes to the log. */
+const only = (request: Headers, name: string): string => {
+  const [value = '', ...others] = request.header(name)
+  return others.length === 0 && !containsSessionId([value]) ? value : ''
+}
+
+/** A value of another form counts as none. */
+export const traceOf = (request: Headers): RequestTrace => {
+  const requestId = only(request, 'x-request-id')
   return {
-    traceId: traceparentForm.exec(only('traceparent'))?.[1],
+    traceId: traceparentForm.exec(only(request, 'traceparent'))?.[1],
     requestId: requestIdForm.test(requestId) ? requestId : undefined,
   }
+}
+
+/** The span of `traceparent`. Undefined: there is none. */
+export const parentSpanOf = (request: Headers): ParentSpan | undefined => {
+  const [, traceId, spanId, flags] = traceparentForm.exec(only(request, 'traceparent')) ?? []
+  if (traceId === undefined || spanId === undefined || flags === undefined) return undefined
+  return { traceId, spanId, isSampled: (Number.parseInt(flags, 16) & 1) === 1 }
 }

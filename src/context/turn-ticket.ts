@@ -40,6 +40,8 @@ const ticketSchema = z.object({
   /** Time that the turn waited for room and resources, milliseconds. Default: it did not. */
   waitedMs: z.number().optional(),
   traceId: text.optional(),
+  /** The gateway's span of the request, where its trace is sampled. */
+  spanId: text.optional(),
   requestId: text.optional(),
   /** Of a turn without a session; undefined: unknown. */
   model: text.optional(),

@@ -48,11 +48,21 @@ export const createEngineHttp = (options: {
   readonly access?: EngineAccess | undefined
   /** A longer answer breaks the call. Default 4 MiB. */
   readonly maxAnswerBytes?: number
+  /** W3C trace context of what runs. Default: calls carry none. */
+  readonly traceparent?: (() => string | undefined) | undefined
 }): EngineHttp => {
   const { maxAnswerBytes = defaultMaxAnswerBytes } = options
   const { tls, apiKey } = options.access ?? {}
   const scheme = tls === undefined ? 'http' : 'https'
   const authorization = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }
+  const headersOf = (body: unknown): Record<string, string> => {
+    const traceparent = options.traceparent?.()
+    return {
+      ...authorization,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(traceparent === undefined ? {} : { traceparent }),
+    }
+  }
   const agent = new Agent({
     connections: options.callsPerPod,
     pipelining: 1,
@@ -72,7 +82,7 @@ export const createEngineHttp = (options: {
           signal,
           // Else undici does not use a connection again after a DELETE with a body, as LMCache's interface asks for.
           reset: false,
-          headers: { ...authorization, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+          headers: headersOf(body),
           body: body === undefined ? null : body instanceof Uint8Array ? body : JSON.stringify(body),
         })
         return { kind: 'answered', status: answer.statusCode, text: await readText(answer.body, maxAnswerBytes) }

@@ -109,6 +109,22 @@ export const adminToken = z
   .regex(/^[\x21-\x7e]{16,1024}$/, 'must be 16 or more printable ASCII characters without spaces')
   .meta({ secret: 'whole' })
 
+const isHttpUrl = (text: string): boolean => /^https?:\/\/[^\s/]/.test(text) && URL.canParse(text)
+
+/** `http://` or `https://`, with a path if need be. */
+export const httpUrl = z
+  .string()
+  .refine(isHttpUrl, 'must be http://host:port or https://host:port, with a path if need be')
+  .meta({ secret: 'credentials' })
+
+/** `name=value`, with commas between them, as OpenTelemetry has them. */
+export const otlpHeaders = z
+  .string()
+  .regex(/^[!#$%&'*+.^_`|~\w-]+=[\x21-\x2b\x2d-\x7e]*(?:,[!#$%&'*+.^_`|~\w-]+=[\x21-\x2b\x2d-\x7e]*)*$/, {
+    message: 'must be name=value,name=value, with values percent-encoded',
+  })
+  .meta({ secret: 'whole' })
+
 /** A group of options, each with its default. */
 export const group = <Shape extends z.core.$ZodLooseShape>(shape: Shape) => {
   const options = z.strictObject(shape)

@@ -155,8 +155,9 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
   #forward(request: RequestHeaders, decision: Extract<Decision, { kind: 'forward' | 'passthrough' }>): void {
     const { maxBodyBytes } = this.#options
     const forward: Partial<ForwardDecision> = decision.kind === 'forward' ? decision : {}
-    const { path, requestHeaders, responseHeaders = {}, ticket, splice, expectModel } = forward
-    const destinations = listOf(decision.destinations)
+    const { path, responseHeaders = {}, ticket, splice, expectModel } = forward
+    const { destinations: pods, requestHeaders, observer } = decision
+    const destinations = listOf(pods)
     this.#stream.send({
       kind: 'continue',
       phase: 'request_headers',
@@ -170,8 +171,7 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
       ),
       destinations,
     })
-    const [pod] = decision.destinations
-    const answer = this.#answerTo({ responseHeaders, ticket, pod, observer: decision.observer })
+    const answer = this.#answerTo({ responseHeaders, ticket, pod: pods[0], observer })
     const isChanged = !request.endOfStream && (splice !== undefined || expectModel !== undefined)
     const body = isChanged ? createBodySplicer({ splice, maxBytes: maxBodyBytes }) : undefined
     this.#state = { kind: 'forwarding', body, answer }

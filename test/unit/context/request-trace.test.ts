@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { traceOf } from '../../../src/context/request-trace.ts'
+import { parentSpanOf, traceOf } from '../../../src/context/request-trace.ts'
 import { gatewayWithSession } from '../../support/context-gateway.ts'
 import { gatewayRequest } from '../../support/gateway-request.ts'
 
@@ -26,6 +26,20 @@ test.each([
   ['a session id as request id', { 'x-request-id': `ctx_${'a'.repeat(32)}` }, none],
 ])('%s', (_name, headers, expected) => {
   expect(trace(headers)).toEqual(expected)
+})
+
+test.each([
+  [traceparent, true],
+  [traceparent.replace(/01$/, '00'), false],
+  [`cc-${traceId}-00f067aa0ba902b7-03-more`, true],
+])('the span of the caller: %s', (value, isSampled) => {
+  const request = gatewayRequest({ path: '/v1/completions', headers: { traceparent: value } })
+  expect(parentSpanOf(request)).toEqual({ traceId, spanId: '00f067aa0ba902b7', isSampled })
+})
+
+test('a caller without a span, or with two', () => {
+  for (const headers of [{}, { traceparent: [traceparent, traceparent] }, { traceparent: traceparent.slice(0, -1) }])
+    expect(parentSpanOf(gatewayRequest({ path: '/v1/completions', headers }))).toBeUndefined()
 })
 
 test('the line of a turn names its trace and its request, and nothing of other headers', async () => {
