@@ -5,7 +5,7 @@ import { InstallError } from '../../../playground/install/install-once.ts'
 import { type Environment, runCommand } from '../../../playground/run-command.ts'
 
 /** The custom resource definitions, from the Go modules that define them. */
-export const crdsTool = { name: 'crds', version: '3', cpuSeconds: 10, megabytes: 10 }
+export const crdsTool = { name: 'crds', version: '4', cpuSeconds: 10, megabytes: 10 }
 
 const sources = [
   { name: 'gateway-api', module: 'sigs.k8s.io/gateway-api@v1.6.1', folder: 'config/crd/experimental' },
@@ -29,6 +29,11 @@ const sources = [
     name: 'prometheus-operator',
     module: 'github.com/prometheus-operator/prometheus-operator@v0.85.0',
     folder: 'example/prometheus-operator-crd',
+  },
+  {
+    name: 'grafana-operator',
+    module: 'github.com/grafana/grafana-operator/v5@v5.18.0',
+    folder: 'config/crd/bases',
   },
 ]
 

@@ -1,34 +1,22 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { parseAllDocuments } from 'yaml'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from '@jest/globals'
 import { z } from 'zod'
 import { findEnvoy } from '../../../playground/install/find-envoy.ts'
 import { ownEnvironment, toolsDir } from '../../../playground/paths.ts'
-import { runCommand } from '../../../playground/run-command.ts'
 import { loadConfig } from '../../../src/config/load-config.ts'
 import { metricDefinitions, metricPrefix } from '../../../src/telemetry/metric-definitions.ts'
 import { makeCertificate } from '../../support/certificates.ts'
 import { namesInEnvoy } from '../../support/envoy-names.ts'
 import { essential, load } from '../../unit/config/load.ts'
-import { type ChartTools, installChartTools } from './chart-tools.ts'
+import { chart, type Manifest, manifestsOf, root, useChart } from './use-chart.ts'
 
-const root = fileURLToPath(new URL('../../../', import.meta.url))
-const chart = join(root, 'deploy/helm/context-cache-gateway')
 const env = ownEnvironment()
 const engines = ['--set', 'engines.selector.app=vllm']
+const { tools, folder, run, render, expectValid } = useChart()
 const redis = ['--set', 'redis.existingSecret=redis-url']
 const base = [...engines, ...redis]
 const ownFilters = ['--set', 'envoy.enabled=true', '--values', join(root, 'deploy/envoy/own-filters.yaml')]
-
-const manifest = z.looseObject({
-  kind: z.string(),
-  metadata: z.object({ name: z.string() }),
-  data: z.record(z.string(), z.string()).optional(),
-})
-type Manifest = z.infer<typeof manifest>
 
 type Labels = Readonly<Record<string, string>>
 const selector = z.object({ matchLabels: z.record(z.string(), z.string()) })
@@ -46,54 +34,23 @@ const networkPolicy = z.object({
 const selects = ({ matchLabels }: z.infer<typeof selector>, labels: Labels): boolean =>
   Object.entries(matchLabels).every(([name, value]) => labels[name] === value)
 
-let tools: ChartTools
-let folder: string
-
-beforeAll(async () => {
-  tools = await installChartTools()
-  folder = await mkdtemp(join(tmpdir(), 'chart-'))
-})
-
-afterAll(() => rm(folder, { recursive: true, force: true }))
-
-const run = async (command: readonly [string, ...string[]]): Promise<string> => {
-  const path = `${dirname(tools.helm)}:${env['PATH']}`
-  const outcome = await runCommand({ command, env: { ...env, PATH: path }, cwd: root, timeoutMs: 60_000 })
-  if (!outcome.ok) throw new Error(`${outcome.reason}\n${outcome.stderr}`)
-  return outcome.stdout
-}
-
-const render = (...flags: readonly string[]): Promise<string> => run([tools.helm, 'template', 'ctx', chart, ...flags])
-
-const manifestsOf = (text: string): readonly Manifest[] =>
-  parseAllDocuments(text)
-    .map((document) => document.toJS())
-    .filter((value) => value !== null)
-    .map((value) => manifest.parse(value))
-
 /** The files of a ConfigMap. */
 const filesOf = (text: string, name: string): Readonly<Record<string, string>> =>
   manifestsOf(text).find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === name)?.data ?? {}
-
-const expectValid = async (file: string): Promise<void> => {
-  const locations = tools.schemaLocations.flatMap((location) => ['-schema-location', location])
-  const summary = await run([tools.kubeconform, '-strict', '-summary', ...locations, file])
-  expect(summary).toMatch(/Valid: [1-9]\d*, Invalid: 0, Errors: 0, Skipped: 0/)
-}
 
 /** Envoy's configuration in a release, after Envoy itself has read it. */
 const acceptedByEnvoy = async (release: string): Promise<string> => {
   const files = filesOf(release, 'ctx-context-cache-gateway-envoy')
   const { ca, cert, key } = await makeCertificate('gateway')
   const pems = { 'ca.crt': ca, 'tls.crt': cert, 'tls.key': key }
-  for (const [name, pem] of Object.entries(pems)) await writeFile(join(folder, name), pem)
+  for (const [name, pem] of Object.entries(pems)) await writeFile(join(folder(), name), pem)
   for (const name of ['context-cache.lua', 'session-names.lua']) {
     expect(files[name]).toBe(await readFile(join(root, 'deploy/envoy', name), 'utf8'))
-    await writeFile(join(folder, name), files[name] ?? '')
+    await writeFile(join(folder(), name), files[name] ?? '')
   }
   const text = files['envoy.yaml'] ?? ''
-  const file = join(folder, 'envoy.yaml')
-  await writeFile(file, text.replaceAll('/etc/envoy', folder).replaceAll('/run/secrets/tls', folder))
+  const file = join(folder(), 'envoy.yaml')
+  await writeFile(file, text.replaceAll('/etc/envoy', folder()).replaceAll('/run/secrets/tls', folder()))
   const envoy = await findEnvoy({ env, toolsDir: toolsDir(env) })
   await run([...envoy.command, '--mode', 'validate', '--config-path', file])
   return text
@@ -117,7 +74,9 @@ const releases: readonly (readonly [string, readonly string[]])[] = [
     [
       ...base,
       '--set',
-      'autoscaling.enabled=true,serviceMonitor.enabled=true,tls.certManager.enabled=true,envoy.enabled=true',
+      'autoscaling.enabled=true,serviceMonitor.enabled=true,prometheusRule.enabled=true,grafanaDashboard.enabled=true',
+      '--set',
+      'tls.certManager.enabled=true,envoy.enabled=true',
     ],
   ],
   [
@@ -133,11 +92,11 @@ const releases: readonly (readonly [string, readonly string[]])[] = [
 
 describe('the chart', () => {
   test('passes helm lint', async () => {
-    expect(await run([tools.helm, 'lint', '--strict', chart, ...base])).toMatch(/0 chart\(s\) failed/)
+    expect(await run([tools().helm, 'lint', '--strict', chart, ...base])).toMatch(/0 chart\(s\) failed/)
   })
 
   test.each(releases)('a release %s has valid manifests', async (_name, flags) => {
-    const file = join(folder, 'release.yaml')
+    const file = join(folder(), 'release.yaml')
     const text = await render(...flags)
     await writeFile(file, text)
     await expectValid(file)
@@ -152,12 +111,12 @@ describe('the chart', () => {
   )('deploy/%s.yaml, beside it, has valid manifests', (name) => expectValid(join(root, `deploy/${name}.yaml`)))
 
   test.each(releases)('a release %s configures the gateway', async (_name, flags) => {
-    const secret = join(folder, 'secret')
+    const secret = join(folder(), 'secret')
     await writeFile(secret, 'x'.repeat(48))
-    const url = join(folder, 'url')
+    const url = join(folder(), 'url')
     await writeFile(url, 'redis://redis:6379')
     const text = filesOf(await render(...flags), 'ctx-context-cache-gateway')['config.yaml'] ?? ''
-    const file = join(folder, 'config.yaml')
+    const file = join(folder(), 'config.yaml')
     await writeFile(file, text.replace('/run/secrets/tenant/secret', secret).replace('/run/secrets/redis/url', url))
     // A release named ctx: Kubernetes sets variables for its Services.
     const links = {
@@ -298,7 +257,7 @@ describe('the chart', () => {
   test('kustomize renders the same', async () => {
     const source = join(root, 'deploy/kustomize')
     const byHelm = manifestsOf(await render('--values', join(source, 'values.yaml')))
-    const byKustomize = manifestsOf(await run([tools.kubectl, 'kustomize', '--enable-helm', source]))
+    const byKustomize = manifestsOf(await run([tools().kubectl, 'kustomize', '--enable-helm', source]))
     expect(sorted(byKustomize)).toEqual(sorted(byHelm))
   })
 })

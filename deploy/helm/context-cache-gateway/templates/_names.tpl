@@ -81,3 +81,9 @@ capabilities: { drop: [ALL] }
 {{- fail "The connector llamacpp-slots needs kv.existingClaim, a volume claim that the engines mount as well." }}
 {{- end }}
 {{- end }}
+
+{{/* Of (context, enabled, kind as group/version/Kind): "true" where enabled is, or is auto and the cluster has the kind. */}}
+{{- define "gateway.wants" -}}
+{{- $enabled := index . 1 }}
+{{- if or (eq (toString $enabled) "true") (and (eq (toString $enabled) "auto") ((index . 0).Capabilities.APIVersions.Has (index . 2))) }}true{{ end }}
+{{- end }}
