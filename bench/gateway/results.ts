@@ -62,6 +62,11 @@ export const checkRounds = (rounds: Rounds, wiring: Wiring): readonly Result[] =
     check('no session, names looked for in bodies, 100 KB: rate without', {}, ratioOfNamesRead('closed 100k')),
     check('session, 2 KB, memory: rate to the Go server', { atLeast: memory }, ratio('closed 2k', own('memory'), 'go')),
     check('session, 2 KB, Redis: rate to the Go server', { atLeast: redis }, ratio('closed 2k', own('redis'), 'go')),
+    check(
+      'session, 2 KB, Redis, traced: rate without traces',
+      {},
+      ratio('closed 2k', own('redis traced'), own('redis')),
+    ),
     ...byName('header', { atLeast: 0.95 }),
     ...byName('member', {}),
     check(splicedTitle, { atLeast: spliced }, ratio('closed 100k', own('spliced'), 'go')),
