@@ -84,7 +84,7 @@ describe('metrics in dashboard, rules and docs', () => {
     }
     // What only a fault, a limit or admission control brings.
     const rare =
-      /^(?:degraded|hits_not_reused|store_errors|kv_evictions|response_cache|admission_(?!waiting)|ext_proc_peers)/
+      /^(?:degraded|hits_not_reused|store_errors|config_reloads|kv_evictions|response_cache|admission_(?!waiting)|ext_proc_peers)/
     expect([...named].filter((name) => !seen.has(name) && !rare.test(name))).toEqual([])
     expect([...served.matchAll(/^(?:process_resident_memory_bytes|nodejs_eventloop_lag_p99_seconds) /gm)]).toHaveLength(
       2,

@@ -63,6 +63,8 @@ const healthy: Series = {
   [of('admission_leases_expired_total', ',kind="prefill"')]: flat(0),
   [of('removals_pending')]: `${'5 3 0 0 '.repeat(minutes / 4)}0`,
   [of('corrupted_records_total')]: flat(0),
+  [of('config_reloads_total', ',result="applied"')]: grows(1),
+  [of('config_reloads_total', ',result="refused"')]: flat(2),
   [of('access_log_malformed_total')]: flat(2),
   [of('ext_proc_peers_refused_total', ',reason="certificate"')]: flat(4),
 }
@@ -76,6 +78,7 @@ const wrong: Readonly<Record<string, Series | 'nothing is scraped'>> = {
   ContextCacheRecordsCorrupted: { [of('corrupted_records_total')]: grows(1) },
   ContextCacheRemovalsStuck: { [of('removals_pending')]: flat(7) },
   ContextCacheRequestsFail: { [of('requests_total', ',route="messages",outcome="failed"')]: grows(1) },
+  ContextCacheReloadRefused: { [of('config_reloads_total', ',result="refused"')]: '_x175 1x5' },
   ContextCacheHitRatioCollapsed: {
     [of('kv_load_duration_seconds_count', ',pool="default",result="resident"')]: `0+60x140 8400x40`,
     [of('kv_load_duration_seconds_count', ',pool="default",result="empty"')]: `0+40x140 5600+100x40`,
@@ -99,7 +102,7 @@ const wrong: Readonly<Record<string, Series | 'nothing is scraped'>> = {
     [of('turns_total', ',outcome="engine_error",model="m"')]: flat(1),
   },
   ContextCacheAccessLogMalformed: { [of('access_log_malformed_total')]: grows(1) },
-  ContextCacheAdmissionLeasesExpired: { [of('admission_leases_expired_total', ',kind="prefill"')]: '0x120 1x60' },
+  ContextCacheAdmissionLeasesExpired: { [of('admission_leases_expired_total', ',kind="prefill"')]: '_x120 1x60' },
   ContextCachePeersRefused: { [of('ext_proc_peers_refused_total', ',reason="certificate"')]: grows(2) },
 }
 
