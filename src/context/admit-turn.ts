@@ -15,6 +15,8 @@ export class RequestCancelledError extends Error {
 export interface Attempt<T> {
   /** False: the pod has no room for it. It can go on without, or withdraw and try again. */
   readonly hasRoom: boolean
+  /** True: nothing listens at the pod, and no more turns are routed there. Default: false. */
+  readonly isPodAway?: boolean
   /** The turn is forwarded. */
   accept(): T
   withdraw(): Promise<void>
@@ -73,7 +75,8 @@ export const admitTurn = async <T, R extends Choice<R>>(
       if (settled.kind === 'refused') throw tooManyTurns(admission)
       const route = choice.chosen()
       const made = await attempt(route, decision)
-      if (made.hasRoom || !settled.hasRoom || !turn.seeksRoom) {
+      const mustMove = made.isPodAway === true && route.among((pod) => pod !== route.pod) !== undefined
+      if (!mustMove && (made.hasRoom || !settled.hasRoom || !turn.seeksRoom)) {
         admission.roomAt(route.pod)
         events.routed(route.policy, route.pod)
         return made.accept()

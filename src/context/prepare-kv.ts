@@ -146,6 +146,8 @@ export const prepareKv = async (
       ? prepared.presence
       : { kind: 'miss', reason: 'engine_reuses_nothing' }
   const hasRoom = presence.kind === 'hit' || presence.reason !== 'no_slot'
+  const isPodAway = presence.kind === 'miss' && presence.isPodAway === true
+  if (isPodAway) pods.markUnhealthy(pod)
   const withdraw = async (): Promise<void> => {
     pods.turnEnded(pod, turnId)
     predictor.ended(predicted, { how: 'abandoned', response: undefined })
@@ -168,7 +170,7 @@ export const prepareKv = async (
     }
     return { ...prepared, presence, promised, route, preparedMs }
   }
-  return { hasRoom, accept, withdraw }
+  return { hasRoom, isPodAway, accept, withdraw }
 }
 
 /** Where loads are limited, one that is not admitted within `waitMs` is refused. */

@@ -114,5 +114,6 @@ const connectFaults: ReadonlySet<unknown> = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ])
 
-const neverConnected = (cause: unknown): boolean =>
+/** Whether nothing was sent, since nothing listens there. */
+export const neverConnected = (cause: unknown): boolean =>
   typeof cause === 'object' && cause !== null && 'code' in cause && connectFaults.has(cause.code)

@@ -63,6 +63,8 @@ export interface KvMiss {
   readonly reason: KvMissReason
   /** What is stored will never load again; the session forgets it. Default false. */
   readonly gone?: boolean
+  /** Nothing listens at the pod: the turn goes to another one where there is one. Default false. */
+  readonly isPodAway?: boolean
   /** For the log. */
   readonly cause?: unknown
 }

@@ -79,7 +79,6 @@ export const startAgentsStack = async (): Promise<AgentsStack> => {
         const pod = pods.get(address)
         if (pod === undefined) throw new Error(`there is no pod ${address}`)
         await pod.child.kill()
-        await untilReadyIs(address, 0)
         return async () => {
           await pod.again()
           await untilReadyIs(address, 1)

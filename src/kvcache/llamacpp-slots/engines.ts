@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { basename } from 'node:path'
 import * as z from 'zod'
+import { neverConnected } from '../../engines/engine-http.ts'
 import { type SlotClient, type SlotSnapshot, slotsAnswer } from '../slots/slot-client.ts'
 
 /** All slots of a pod, and the fingerprint of its engine: equal for engines that can load each other's KV. */
@@ -145,8 +146,13 @@ export const createEngines = (
   }
 }
 
+const causeOf = (error: unknown): unknown => (error instanceof Error ? (error.cause ?? error) : error)
+
+/** Whether there is no engine at the address. */
+export const isAway = (error: unknown): boolean => neverConnected(causeOf(error))
+
 /** Whether the engine did not answer in time: it may be busy. */
 export const isLate = (error: unknown): boolean => {
-  const cause = error instanceof Error ? (error.cause ?? error) : error
+  const cause = causeOf(error)
   return cause instanceof Error && ['TimeoutError', 'AbortError'].includes(cause.name)
 }

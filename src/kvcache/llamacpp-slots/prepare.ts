@@ -8,7 +8,7 @@ import type { ClaimOutcome, SlotContent, SlotTurn } from '../slots/slot-ledger.t
 import { parsePayload } from './artefact.ts'
 import type { IntactFile } from './artefact-files.ts'
 import { maxTag, type SlotClaim, unknownEngine } from './claim.ts'
-import { type EngineView, isLate } from './engines.ts'
+import { type EngineView, isAway, isLate } from './engines.ts'
 import { leaseMs } from './open-claims.ts'
 import { follow, type Parts, releaseSlot } from './parts.ts'
 import { stillHolds } from './slot-evidence.ts'
@@ -93,7 +93,9 @@ const tryOnce = async (parts: Parts, search: Search): Promise<Found | 'taken' | 
   if ('cause' in seen) {
     if (isLate(seen.cause)) return without(parts, search, miss('no_slot'), 'no_room')
     search.seen = { slots: [], fingerprint: unknownEngine }
-    return without(parts, search, miss('load_failed', seen.cause), 'not_attached')
+    const isPodAway = isAway(seen.cause)
+    const presence = { kind: 'miss', reason: 'load_failed', cause: seen.cause, isPodAway } as const
+    return without(parts, search, presence, 'not_attached')
   }
   search.seen = seen
   const { slots, fingerprint } = seen
