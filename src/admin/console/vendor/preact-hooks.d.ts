@@ -1,0 +1,2 @@
+/** As preact.d.ts. */
+export * from 'preact/hooks'
