@@ -20,15 +20,12 @@ export const createLiveEvents = (parts: {
 }): LiveEvents => {
   const streams = new Set<ServerResponse>()
   let timer: NodeJS.Timeout | undefined
-  let lastSampleAt = ''
 
   const events = async (): Promise<string> => {
     const { samples, ...overview } = await parts.api.overview()
+    // The last one each time: who connects later, or misses an event, has it too.
     const sample: unknown = Array.isArray(samples) ? samples.at(-1) : undefined
-    const at = sampleAt(sample)
-    const isNew = at > lastSampleAt
-    if (isNew) lastSampleAt = at
-    return eventOf('overview', { ...overview, ...(isNew ? { sample } : {}) }) + eventOf('pods', parts.api.pods())
+    return eventOf('overview', { ...overview, sample }) + eventOf('pods', parts.api.pods())
   }
 
   const sendAll = async (): Promise<void> => {
@@ -74,6 +71,3 @@ export const createLiveEvents = (parts: {
 }
 
 const eventOf = (name: string, data: unknown): string => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`
-
-const sampleAt = (sample: unknown): string =>
-  typeof sample === 'object' && sample !== null && 'at' in sample ? String(sample.at) : ''

@@ -225,6 +225,17 @@ describe('what was seen', () => {
     expect(samples.every(({ turns }) => turns === 0)).toBe(true)
   })
 
+  test('everyone who connects gets the last sample', async () => {
+    let nowMs = 1_000_000
+    const url = await serve(operatorsParts({}, () => nowMs))
+    nowMs += 6_000
+    for (let client = 0; client < 2; client += 1) {
+      const reader = (await fetch(`${url}/api/events`)).body?.getReader()
+      const first = await reader?.read()
+      expect(Buffer.from(first?.value ?? []).toString()).toContain('"sample":{"at":"1970-01-01T00:16:40.000Z"')
+    }
+  })
+
   test('events come at once and go on', async () => {
     const answer = await fetch(`${await serve(operatorsParts())}/api/events`)
     expect(answer.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
