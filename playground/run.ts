@@ -44,7 +44,7 @@ const readyText = (settings: RunSettings, { url, pods, adminUrl, envoyAdmin }: R
   const model = isRandom ? 'tiny-random' : 'YOUR_MODEL'
   const noise = ['', 'The model has random weights: its text is noise, its prefill, its KV and its times are real.']
   return [
-    `ready  ${url}  pods ${pods.join(', ')}  metrics ${adminUrl}/metrics  envoy ${envoyAdmin}`,
+    `ready  ${url}  pods ${pods.join(', ')}  metrics ${adminUrl}/metrics  console ${adminUrl}/console/  envoy ${envoyAdmin}`,
     ...(isRandom ? noise : []),
     '',
     'Try it (Ctrl-C ends everything):',

@@ -9,6 +9,8 @@ export interface AdminAnswer {
   readonly status: number
   readonly contentType: string
   readonly body: string
+  /** Beside those of every page. */
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 /** What the admin pages show. */
@@ -43,6 +45,7 @@ const indexOf = (version: string): string =>
     '/readyz   200 when it can take turns, else 503; what is missing, as JSON',
     '/metrics  Prometheus metrics',
     '/config   the effective configuration, without secrets',
+    '/console/ the same and more for people, as a page: docs/console.md',
     '/api      sessions, pods and what the cache saves, as JSON: docs/console.md',
     '',
   ].join('\n')

@@ -1,16 +1,10 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { extname, join, sep } from 'node:path'
-
-/** An answer with a file of the console, or one that tells where it is. */
-export interface ConsoleAnswer {
-  readonly status: 200 | 304 | 308
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: string
-}
+import { type AdminAnswer, text } from './admin-routes.ts'
 
 /** Answers a path with what the console has there; undefined: no such file. `etag` is the request's `if-none-match`. */
-export type ConsoleFiles = (path: string, etag?: string) => ConsoleAnswer | undefined
+export type ConsoleFiles = (path: string, etag?: string) => AdminAnswer | undefined
 
 interface ServedFile {
   readonly body: string
@@ -44,7 +38,6 @@ const securityHeaders = {
   'cross-origin-opener-policy': 'same-origin',
   'cross-origin-resource-policy': 'same-origin',
   'referrer-policy': 'no-referrer',
-  'x-content-type-options': 'nosniff',
 }
 
 /**
@@ -64,12 +57,13 @@ export const readConsoleFiles = (folder = join(import.meta.dirname, 'console')):
   )
   return (path, etag) => {
     // Relative, since a proxy may have put a prefix before it that the gateway does not see.
-    if (path === '/console' && files.size > 0)
-      return { status: 308, headers: { location: 'console/', 'cache-control': 'no-store' }, body: '' }
+    if (path === '/console' && files.size > 0) return { ...text('console/\n', 308), headers: { location: 'console/' } }
     const file = files.get(path === '/console/' ? '/console/index.html' : path)
     if (file === undefined) return undefined
+    const { body, contentType } = file
     const headers = { ...securityHeaders, etag: file.etag, 'cache-control': 'no-cache' }
-    if (etag === file.etag) return { status: 304, headers, body: '' }
-    return { status: 200, headers: { ...headers, 'content-type': file.contentType }, body: file.body }
+    return etag === file.etag
+      ? { status: 304, contentType, headers, body: '' }
+      : { status: 200, contentType, headers, body }
   }
 }

@@ -6,6 +6,7 @@ import { AdminError } from './admin-error.ts'
 import { type AdminAnswer, type AdminSources, createAdminPages, json, text } from './admin-routes.ts'
 import type { ApiAccess } from './api-access.ts'
 import { type ApiAnswer, createApiRoutes } from './api-routes.ts'
+import { readConsoleFiles } from './console-files.ts'
 import { createLiveEvents } from './live-events.ts'
 import type { OperatorsApi } from './operators-api.ts'
 
@@ -34,6 +35,7 @@ export const createAdminServer = (
   },
 ) => {
   const pages = createAdminPages(options)
+  const files = readConsoleFiles()
   const live = createLiveEvents(options)
   const routes = createApiRoutes({ ...options, live })
   const pageTimeoutMs = options.pageTimeoutMs ?? 2_000
@@ -58,7 +60,8 @@ export const createAdminServer = (
     if (request.url?.startsWith('/api/') === true) return answerApi(request, response)
     if (hasBody(request)) return text('These pages take no body.\n', 413)
     const [path = ''] = (request.url ?? '').split('?')
-    const page = pages.get(path)
+    const file = files(path, request.headers['if-none-match'])
+    const page = file === undefined ? pages.get(path) : async () => file
     if (page === undefined) return text('No such page. / lists them.\n', 404)
     if (request.method !== 'GET' && request.method !== 'HEAD') return text('These pages are read only.\n', 405)
     return withinLimit(pageTimeoutMs, (signal) =>
@@ -120,9 +123,11 @@ const send = (
   const { request, response } = exchange
   response.writeHead(page.status, {
     'content-type': page.contentType,
-    'content-length': Buffer.byteLength(page.body),
+    // Of a file that has not changed, it would be that of the file.
+    ...(page.status === 304 ? {} : { 'content-length': Buffer.byteLength(page.body) }),
     'cache-control': 'no-store',
     'x-content-type-options': 'nosniff',
+    ...page.headers,
     ...(page.cookie === undefined ? {} : { 'set-cookie': page.cookie }),
     ...(page.status === 405 ? { allow: 'GET, HEAD' } : {}),
     // The rest of an unread body must not be parsed as the next request.

@@ -14,6 +14,9 @@ export class ApiError extends Error {
   }
 }
 
+/** An error as a reader sees it. */
+export const wordsOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
 const ask = async (
   path: string,
   init: { readonly method?: string; readonly headers?: Record<string, string>; readonly body?: string } = {},

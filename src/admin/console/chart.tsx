@@ -13,6 +13,7 @@ export interface Series {
 
 const height = 150
 const windowSeconds = 600
+const sampleSeconds = 5
 
 const styleOf = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim()
 
@@ -53,7 +54,7 @@ const draw = (
       legend: { show: false },
       cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
       scales: {
-        x: { range: () => [Date.now() / 1000 - windowSeconds, Date.now() / 1000] },
+        x: { range: (_plot, _first, last) => windowUntil((last ?? Date.now() / 1000) + sampleSeconds) },
         y: { range: (_plot, _low, high) => [0, high > 0 ? high * 1.1 : 1] },
       },
       axes: [
@@ -79,6 +80,9 @@ const draw = (
     element,
   )
 }
+
+/** By the gateway's clock, which may not be the browser's. */
+const windowUntil = (end: number): [number, number] => [end - windowSeconds, end]
 
 const timeLabel = (seconds: number): string =>
   new Date(seconds * 1000).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' })

@@ -39,6 +39,8 @@ interface Totals {
 /** Turns of sessions, by where their KV was. */
 export interface Lookups {
   readonly gpu: number
+  /** In the memory of the pod's host. */
+  readonly cpu: number
   readonly store: number
   readonly miss: number
 }
@@ -83,12 +85,15 @@ export interface Session {
   readonly digest: string
   readonly tenant: string
   readonly model: string
+  /** By what its last turn named it; null: this gateway saw none. */
   readonly namedBy: string | null
   readonly createdAt: string
   readonly expiresAt: string
   readonly ttlSeconds: number
   readonly turns: number
   readonly tokens: { readonly prompt: number; readonly output: number; readonly cached: number }
+  /** Prompts that run under one name. */
+  readonly prompts: number
   readonly pod: string | null
   readonly kv: { readonly tokens: number; readonly bytes: number; readonly turn: number } | null
   readonly kvStatus: string | null
@@ -108,11 +113,11 @@ export interface SessionLife extends Session {
 /** One event of a session. */
 export interface SessionEvent {
   readonly at: string
-  readonly kind: 'created' | 'turn' | 'offload' | 'deleted' | 'removed'
+  readonly kind: 'created' | 'turn' | 'deleted' | 'removed'
   readonly pod?: string
   readonly outcome?: string
   readonly cacheStatus?: string
-  readonly tier?: 'gpu' | 'store'
+  readonly tier?: 'gpu' | 'cpu' | 'store'
   readonly tokens?: number
   readonly loadMs?: number
   readonly ttftMs?: number

@@ -88,6 +88,8 @@ describe('context-cache-gateway run', () => {
     expect(cache).toMatch(/^(hit|miss)/)
     expect(deleted.status).toBe(200)
     expect(child.output().join('\n')).toContain('Ctrl-C ends everything')
+    const [, console = ''] = / {2}console (\S+)/.exec(child.output().join('\n')) ?? []
+    expect(await (await fetch(console)).text()).toContain('<title>Context Cache Gateway</title>')
 
     const pids = childrenOf(child.pid)
 

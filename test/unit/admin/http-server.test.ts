@@ -95,7 +95,7 @@ describe('createAdminServer', () => {
   test('/ lists every page', async () => {
     const { body } = await ask('/')
     const paths = [...body.matchAll(/^(\/\S+)/gm)].map(([, path]) => path ?? '')
-    expect(paths).toEqual(['/healthz', '/readyz', '/metrics', '/config', '/api'])
+    expect(paths).toEqual(['/healthz', '/readyz', '/metrics', '/config', '/console/', '/api'])
     for (const path of paths.slice(0, -1)) expect((await ask(path)).status).toBe(200)
   })
 

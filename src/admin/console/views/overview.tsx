@@ -15,7 +15,15 @@ const turnsPerSecond = (samples: readonly Sample[]): number => {
   return recent.reduce((all, { turns }) => all + turns, 0) / (sampleSeconds * Math.max(1, recent.length))
 }
 
-const total = ({ gpu, store, miss }: Lookups): number => gpu + store + miss
+const tiers = [
+  { tier: 'gpu', name: 'On the GPU', label: 'GPU' },
+  { tier: 'cpu', name: 'In the CPU’s memory', label: 'CPU' },
+  { tier: 'store', name: 'In the store', label: 'Store' },
+  { tier: 'miss', name: 'Missed', label: 'Miss' },
+] as const satisfies readonly { readonly tier: keyof Lookups; readonly name: string; readonly label: string }[]
+
+/** Few engines have KV in their host's memory. */
+const shownTiers = ({ cpu }: Pick<Lookups, 'cpu'>) => tiers.filter(({ tier }) => tier !== 'cpu' || cpu > 0)
 
 /** At a glance: whether the cache helps, and whether anything is wrong. */
 export const OverviewView = (props: { readonly overview: Overview; readonly samples: readonly Sample[] }): VNode => {
@@ -24,7 +32,7 @@ export const OverviewView = (props: { readonly overview: Overview; readonly samp
     <div class="stack">
       <Warnings overview={overview} />
       <Benefit overview={overview} samples={samples} />
-      <Charts samples={samples} />
+      <Charts samples={samples} lookups={overview.totals.lookups} />
       <State overview={overview} />
     </div>
   )
@@ -40,8 +48,8 @@ const Benefit = ({
 }): VNode => {
   const { current, totals, ttftMs } = overview
   const { lookups, prefillSeconds: prefill, turns, promptTokens } = totals
-  const hits = lookups.gpu + lookups.store
-  const all = total(lookups)
+  const hits = lookups.gpu + lookups.cpu + lookups.store
+  const all = hits + lookups.miss
   return (
     <section aria-labelledby="benefit-title">
       <h2 id="benefit-title">Benefit</h2>
@@ -52,24 +60,20 @@ const Benefit = ({
               ['In flight', count(current.turnsInFlight)],
               ['Waiting', count(current.waiting)],
               ['Completed', count(turns.completed)],
-              ['Failed', count(turns.failed)],
+              ['Failed', <WithShare key="failed" value={turns.failed} all={turns.completed + turns.failed} />],
             ]}
           />
         </Tile>
         <Tile title="Hit ratio" value={share(hits, all)} unit={`of ${count(all)} lookups`}>
-          <ShareBar
-            parts={[
-              { color: '--gpu', value: lookups.gpu },
-              { color: '--store', value: lookups.store },
-              { color: '--miss', value: lookups.miss },
-            ]}
-          />
+          <ShareBar parts={shownTiers(lookups).map(({ tier }) => ({ color: `--${tier}`, value: lookups[tier] }))} />
           <Facts
-            of={[
-              ['On the GPU', <TierShare key="gpu" tier="gpu" value={lookups.gpu} all={all} />],
-              ['In the store', <TierShare key="store" tier="store" value={lookups.store} all={all} />],
-              ['Missed', <TierShare key="miss" tier="miss" value={lookups.miss} all={all} />],
-            ]}
+            of={shownTiers(lookups).map(({ tier, name }) => [
+              name,
+              <span key={tier}>
+                <span class="swatch" style={{ background: `var(--${tier})` }} />{' '}
+                <WithShare value={lookups[tier]} all={all} />
+              </span>,
+            ])}
           />
         </Tile>
         <Tile
@@ -97,25 +101,20 @@ const Benefit = ({
   )
 }
 
-const TierShare = (props: {
-  readonly tier: 'gpu' | 'store' | 'miss'
-  readonly value: number
-  readonly all: number
-}): VNode => (
+const WithShare = (props: { readonly value: number; readonly all: number }): VNode => (
   <span>
-    <span class="swatch" style={{ background: `var(--${props.tier})` }} /> {count(props.value)}{' '}
-    <span class="muted">{share(props.value, props.all)}</span>
+    {count(props.value)} {props.value === 0 ? null : <span class="muted">{share(props.value, props.all)}</span>}
   </span>
 )
 
 const TtftTile = ({ ttftMs }: { readonly ttftMs: Overview['ttftMs'] }): VNode => {
   const { hit, miss, none } = ttftMs
-  const faster =
+  const compared =
     hit !== null && miss !== null && hit.p50 > 0
-      ? `median; ${rounded(miss.p50 / hit.p50)}× the speed of a miss`
+      ? `median; with a miss ${rounded(miss.p50 / hit.p50)} times that`
       : 'median'
   return (
-    <Tile title="TTFT with a hit" value={milliseconds(hit?.p50)} unit={faster}>
+    <Tile title="TTFT with a hit" value={milliseconds(hit?.p50)} unit={compared}>
       <table class="small">
         <caption class="visually-hidden">Time to first token in the last five minutes</caption>
         <thead>
@@ -153,7 +152,8 @@ const TtftTile = ({ ttftMs }: { readonly ttftMs: Overview['ttftMs'] }): VNode =>
   )
 }
 
-const Charts = ({ samples }: { readonly samples: readonly Sample[] }): VNode => {
+const Charts = ({ samples, lookups }: { readonly samples: readonly Sample[]; readonly lookups: Lookups }): VNode => {
+  const isCpuShown = lookups.cpu > 0
   const times = useMemo(() => samples.map(({ at }) => Date.parse(at) / 1000), [samples])
   const series = useMemo(() => {
     const of = (label: string, color: Series['color'], value: (sample: Sample) => number): Series => ({
@@ -163,24 +163,29 @@ const Charts = ({ samples }: { readonly samples: readonly Sample[] }): VNode => 
     })
     return {
       turns: [of('Turns', '--accent', ({ turns }) => turns)],
-      lookups: [
-        of('GPU', '--gpu', ({ gpu }) => gpu),
-        of('Store', '--store', ({ store }) => store),
-        of('Miss', '--miss', ({ miss }) => miss),
-      ],
+      lookups: shownTiers({ cpu: isCpuShown ? 1 : 0 }).map(({ tier, label }) =>
+        of(label, `--${tier}`, (sample) => sample[tier]),
+      ),
       prefill: [
         of('Saved', '--saved', ({ savedSeconds }) => savedSeconds),
         of('Computed', '--computed', ({ computedSeconds }) => computedSeconds),
       ],
     }
-  }, [samples])
+  }, [samples, isCpuShown])
   const empty = 'No turns in the last 10 minutes.'
   return (
     <section aria-labelledby="history-title">
       <h2 id="history-title">Last 10 minutes</h2>
       <div class="charts">
         <Chart title="Turns" unit="turns per 5 s" times={times} series={series.turns} empty={empty} />
-        <Chart title="Where KV was found" unit="turns per 5 s" times={times} series={series.lookups} empty={empty} />
+        <Chart
+          key={isCpuShown}
+          title="Where KV was found"
+          unit="turns per 5 s"
+          times={times}
+          series={series.lookups}
+          empty={empty}
+        />
         <Chart
           title="Prefill"
           unit="seconds per 5 s"
@@ -202,15 +207,14 @@ const State = ({ overview }: { readonly overview: Overview }): VNode => {
     <section aria-labelledby="state-title">
       <h2 id="state-title">State</h2>
       <div class="tiles">
-        <Tile
-          title="Sessions"
-          value={count(current.sessions)}
-          unit={named.length === 0 ? 'now' : 'now; turns by their name:'}
-        >
+        <Tile title="Sessions" value={count(current.sessions)} unit="now">
           {named.length === 0 ? (
             <p class="muted">No turn of a session yet.</p>
           ) : (
-            <Facts of={named.map(([name, turns]) => [`by ${name}`, count(turns)])} />
+            <div>
+              <p class="muted">Turns, by what named their session:</p>
+              <Facts of={named.map(([name, turns]) => [name, count(turns)])} />
+            </div>
           )}
         </Tile>
         <Tile title="Stored KV" value={bytes(current.storedBytes)}>
@@ -226,12 +230,8 @@ const State = ({ overview }: { readonly overview: Overview }): VNode => {
         >
           <p class="muted">hits whose KV the engine did not reuse</p>
         </Tile>
-        <Tile
-          title="Answered without cache"
-          value={count(totals.degraded)}
-          tone={totals.degraded > 0 ? 'alert' : 'plain'}
-        >
-          <p class="muted">turns that a fault of the store left without their session</p>
+        <Tile title="Turns without cache" value={count(totals.degraded)} tone={totals.degraded > 0 ? 'alert' : 'plain'}>
+          <p class="muted">turns that a fault left without a part of the cache</p>
         </Tile>
       </div>
     </section>

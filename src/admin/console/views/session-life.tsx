@@ -1,4 +1,4 @@
-import { ApiError, deleteSession, readSession } from '../api.ts'
+import { ApiError, deleteSession, readSession, wordsOf } from '../api.ts'
 import type { SessionLife } from '../contract.ts'
 import { ago, bytes, count, dateAndTime, share, until } from '../format.ts'
 import { Facts } from '../tile.tsx'
@@ -35,7 +35,7 @@ export const SessionLifeView = (props: {
           onClosed('The session has ended.')
           return
         }
-        setProblem(error instanceof Error ? error.message : String(error))
+        setProblem(wordsOf(error))
       }
       timer = setTimeout(() => void refresh(), refreshMs)
     }
@@ -66,7 +66,7 @@ export const SessionLifeView = (props: {
                 await deleteSession(id)
                 onClosed(`Session ${life.digest} is deleted.`)
               } catch (error) {
-                setProblem(error instanceof Error ? error.message : String(error))
+                setProblem(wordsOf(error))
               }
             }}
           />
@@ -89,7 +89,7 @@ const SessionFacts = ({ life, now }: { readonly life: SessionLife; readonly now:
       <Facts
         of={[
           ['Model', life.model],
-          ['Named by', life.namedBy ?? 'id'],
+          ['Named by', life.namedBy ?? 'nothing that this gateway saw'],
           [
             'Tenant',
             <code key="tenant" class="wrap">
@@ -114,7 +114,7 @@ const SessionFacts = ({ life, now }: { readonly life: SessionLife; readonly now:
       />
       <Facts
         of={[
-          ['Turns', count(life.turns)],
+          ['Turns', life.prompts > 1 ? `${count(life.turns)} of ${count(life.prompts)} prompts` : count(life.turns)],
           [
             'Prompt tokens',
             `${count(tokens.prompt)}, of which ${count(tokens.cached)} reused (${share(tokens.cached, tokens.prompt)})`,

@@ -1,4 +1,4 @@
-import { readSessions, type SessionFilter } from '../api.ts'
+import { readSessions, type SessionFilter, wordsOf } from '../api.ts'
 import type { Session, SessionPage } from '../contract.ts'
 import { ago, bytes, count, share, until } from '../format.ts'
 import { type Column, Table } from '../table.tsx'
@@ -21,7 +21,7 @@ export const SessionList = ({ now, models }: { readonly now: Date; readonly mode
     let isStale = false
     readSessions(filter, after).then(
       (page) => !isStale && setOutcome(page),
-      (error: unknown) => !isStale && setOutcome({ problem: error instanceof Error ? error.message : String(error) }),
+      (error: unknown) => !isStale && setOutcome({ problem: wordsOf(error) }),
     )
     return () => {
       isStale = true
@@ -55,11 +55,11 @@ export const SessionList = ({ now, models }: { readonly now: Date; readonly mode
           <input
             type="text"
             value={filter.tenant}
-            placeholder="8 characters or more"
+            placeholder="22 characters, as a session shows it"
             autocomplete="off"
             autocapitalize="off"
             spellcheck={false}
-            maxLength={43}
+            maxLength={22}
             onChange={({ currentTarget }) => choose({ ...filter, tenant: currentTarget.value.trim() })}
           />
         </label>
@@ -132,7 +132,7 @@ const columnsAt = (now: Date, onTenant: (tenant: string) => void): readonly Colu
     ),
   },
   { title: 'Model', cell: ({ model }) => model },
-  { title: 'Named by', cell: ({ namedBy }) => namedBy ?? 'id' },
+  { title: 'Named by', cell: ({ namedBy }) => namedBy ?? '–' },
   { title: 'Turns', isNumber: true, cell: ({ turns }) => count(turns) },
   { title: 'Prompt tokens', isNumber: true, cell: ({ tokens }) => count(tokens.prompt) },
   { title: 'Reused', isNumber: true, cell: ({ tokens }) => share(tokens.cached, tokens.prompt) },

@@ -1,4 +1,4 @@
-import { readSession } from '../api.ts'
+import { readSession, wordsOf } from '../api.ts'
 import { h, type VNode } from '../vendor/preact.js'
 import { useRef, useState } from '../vendor/preact-hooks.js'
 
@@ -15,7 +15,7 @@ export const SessionSearch = ({ onFound }: { readonly onFound: (id: string) => v
       setProblem('')
       onFound(id)
     } catch (error) {
-      setProblem(error instanceof Error ? error.message : String(error))
+      setProblem(wordsOf(error))
       input.select()
     }
   }

@@ -1,4 +1,4 @@
-import { signIn } from '../api.ts'
+import { ApiError, signIn, wordsOf } from '../api.ts'
 import { h, type VNode } from '../vendor/preact.js'
 import { useRef, useState } from '../vendor/preact-hooks.js'
 
@@ -15,7 +15,8 @@ export const SignInView = ({ onSignedIn }: { readonly onSignedIn: () => void }):
       await signIn(input.value)
       onSignedIn()
     } catch (error) {
-      setProblem(error instanceof Error ? error.message : String(error))
+      const isWrong = error instanceof ApiError && error.status === 401
+      setProblem(isWrong ? 'This is not the token of this gateway.' : wordsOf(error))
       setBusy(false)
       input.focus()
     } finally {

@@ -49,28 +49,29 @@ const Event = ({ event }: { readonly event: SessionEvent }): VNode => (
 const titles: Readonly<Record<SessionEvent['kind'], string>> = {
   created: 'Created',
   turn: 'Turn',
-  offload: 'KV offload',
   deleted: 'Deleted',
   removed: 'KV removed',
 }
 
-const toneOf = ({ kind, tier, outcome, offload }: SessionEvent): string => {
-  if (kind === 'turn') return outcome === undefined || outcome === 'completed' ? (tier ?? 'miss') : 'bad'
-  return kind === 'offload' && offload !== 'stored' && offload !== 'unchanged' ? 'bad' : 'plain'
+const toneOf = ({ kind, tier, outcome }: SessionEvent): string => {
+  if (kind !== 'turn') return 'plain'
+  return isCompleted(outcome) ? (tier ?? 'miss') : 'bad'
 }
+
+const isCompleted = (outcome: string | undefined): boolean => outcome === undefined || outcome === 'completed'
 
 const Badge = ({ event }: { readonly event: SessionEvent }): VNode | null => {
   const words = badgeOf(event)
   return words === undefined ? null : <span class="badge">{words}</span>
 }
 
-const badgeOf = ({ kind, tier, outcome, cacheStatus, offload }: SessionEvent): string | undefined => {
-  if (kind === 'offload') return offload
-  if (kind !== 'turn') return outcome
-  if (outcome !== undefined && outcome !== 'completed') return outcome
-  if (tier !== undefined) return tier === 'gpu' ? 'hit on the GPU' : 'hit in the store'
+const badgeOf = ({ kind, tier, outcome, cacheStatus }: SessionEvent): string | undefined => {
+  if (kind !== 'turn' || !isCompleted(outcome)) return outcome
+  if (tier !== undefined) return hits[tier]
   return cacheStatus?.startsWith('none') ? 'no cache' : 'miss'
 }
+
+const hits = { gpu: 'hit on the GPU', cpu: 'hit in the CPU’s memory', store: 'hit in the store' } as const
 
 type Detail = readonly [name: string, value: string | undefined]
 
@@ -88,10 +89,12 @@ const detailsOf = (event: SessionEvent): readonly Detail[] => {
     ['load', time(event.loadMs)],
     ['TTFT', time(event.ttftMs)],
     ['waited', event.waitedMs === 0 ? undefined : time(event.waitedMs)],
-    ['took', time(event.offloadMs)],
-    ...(event.kind === 'turn' && event.offload !== undefined ? [['offload', event.offload] as const] : []),
+    ['offload', offloadOf(event)],
   ]
 }
+
+const offloadOf = ({ offload, offloadMs }: SessionEvent): string | undefined =>
+  offload === undefined || offloadMs === undefined ? offload : `${offload} in ${milliseconds(offloadMs)}`
 
 const Details = (props: { readonly of: readonly Detail[] }): VNode | null => {
   const known: ComponentChildren[] = props.of.flatMap(([name, value]) =>
