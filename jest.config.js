@@ -37,7 +37,7 @@ export default {
     {
       ...shared,
       displayName: 'integration',
-      testMatch: ['<rootDir>/test/integration/**/*.test.ts'],
+      testMatch: ['<rootDir>/test/integration/**/*.test.ts', '<rootDir>/test/console/*.test.ts'],
       testPathIgnorePatterns: ['/node_modules/', ...serial],
     },
     { ...shared, displayName: 'integration-serial', testMatch: serial },
