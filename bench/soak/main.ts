@@ -62,7 +62,11 @@ const run = async (): Promise<boolean> => {
   const stack = await startSoakStack(children, folder)
   const watched: readonly Watched[] = [
     { name: 'Envoy', child: () => stack.envoy, samples: [] },
-    ...[...stack.gateways, stack.redis, ...stack.pods].map(({ name, child }) => ({ name, child, samples: [] })),
+    ...[...stack.gateways, stack.redis, ...stack.pods].map((process) => ({
+      name: process.name,
+      child: () => process.child(),
+      samples: [],
+    })),
   ]
   const ledger = new Ledger()
   const until = AbortSignal.timeout(minutes * 60_000)
