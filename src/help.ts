@@ -1,4 +1,5 @@
 import { unknownName } from './commandline/nearest-name.ts'
+import { operatorPages } from './commands/pages.ts'
 import { optionGroups, renderOptionGroup, renderOptionGroups } from './config/option-help.ts'
 import { policyNames } from './routing/policies.ts'
 
@@ -21,11 +22,14 @@ Commands:
   run       everything on this machine: Envoy, the gateway, and two pods of the embedded engine
   vllm-up   two pods of real vLLM with LMCache on this machine's processors
   replay    a trace of requests on a simulated fleet: time to first token, hit ratio, load
+  config    check, print: a configuration; schema: its JSON Schema
   help      this page; help COMMAND: its page; help GROUP: a group of options of serve
 
 Options:
   -h, --help   the page of a command
-  --version    the version`
+  --version    the version
+
+Exit code: 0 fine; 1 a fault, or problems that were found; 2 wrong usage.`
 
 const servePage = `Usage: context-cache-gateway [serve] [options]
 
@@ -33,8 +37,8 @@ The gateway alone, for an Envoy configured as in envoy.yaml.
 
 Options:
   --config FILE    YAML file with options; the environment overrides it
-  --check          check the configuration and exit
-  --print-config   print the effective configuration, without secrets, and exit
+  --check          check the configuration and exit, as config check
+  --print-config   print the effective configuration, without secrets, and exit, as config print
 
 Environment, of most installations:
   PODS=host:port,…        the engines, as in Envoy's cluster
@@ -109,5 +113,6 @@ const pages: ReadonlyMap<string, string> = new Map([
   ['run', runPage],
   ['vllm-up', vllmUpPage],
   ['replay', replayPage],
+  ...Object.entries(operatorPages),
   ['help', mainPage],
 ])

@@ -1,6 +1,8 @@
 #!/usr/bin/env node
 import { once } from 'node:events'
 import { createRequire } from 'node:module'
+import { text } from 'node:stream/consumers'
+import type { Command, CommandContext } from './commands/command.ts'
 import type { Config } from './config/config.ts'
 import type { PlaygroundCommands } from './playground-commands.d.ts'
 
@@ -14,67 +16,64 @@ const serveFlags = {
 
 /** Runs one command and resolves to its exit code. The code of a command is loaded when it is requested. */
 const runCommandLine = async (args: readonly string[]): Promise<number> => {
-  const [command = 'serve', ...rest] = args
-  switch (command) {
-    case 'serve':
-      return runServe(rest)
-    case 'run':
-    case 'vllm-up': {
-      const { parseFlags } = await import('./commandline/parse-flags.ts')
-      const parsed = parseFlags(rest, help)
-      if (parsed.kind === 'invalid') return failWithHelp(parsed.message, command)
-      return parsed.values.help ? showHelp(command) : runPlayground(command, [])
-    }
-    case 'replay':
-      return rest.some((name) => name === '--help' || name === '-h') ? showHelp(command) : runPlayground(command, rest)
-    case 'help':
-    case '--help':
-    case '-h':
-      return showHelp(rest[0])
-    case '--version':
-      return print(packageVersion())
-    default:
-      return command.startsWith('-') ? runServe(args) : showHelp(command)
-  }
+  const [name = 'serve', ...rest] = args
+  if (name === '--version') return print(packageVersion())
+  if (name === 'help' || name === '--help' || name === '-h') return showHelp(rest[0])
+  if (Object.hasOwn(commands, name)) return commands[name as keyof typeof commands](rest)
+  return name.startsWith('-') ? runServe(args) : showHelp(name)
 }
 
 /** Prints a page of the help, or which page was probably meant. */
 const showHelp = async (name: string | undefined): Promise<number> => {
   const { findHelpPage } = await import('./help.ts')
   const { isFound, text } = findHelpPage(name)
-  return isFound ? print(text) : failWithHelp(text)
+  return isFound ? print(text) : failUsage(text)
 }
+
+const asksForHelp = (args: readonly string[]): boolean => args.some((name) => name === '--help' || name === '-h')
+
+/** A command of operators: a page of help, and code that is loaded when it runs. */
+const operate =
+  (name: string, load: () => Promise<Command>) =>
+  async (args: readonly string[]): Promise<number> => {
+    if (asksForHelp(args)) return showHelp(name)
+    const command = await load()
+    return command({ args, ...surroundings, failUsage: (message) => failUsage(message, name) })
+  }
 
 const runServe = async (args: readonly string[]): Promise<number> => {
   const { parseFlags } = await import('./commandline/parse-flags.ts')
   const parsed = parseFlags(args, serveFlags)
-  if (parsed.kind === 'invalid') return failWithHelp(parsed.message, 'serve')
-  const { values } = parsed
-  if (values.help) return showHelp('serve')
+  if (parsed.kind === 'invalid') return failUsage(parsed.message, 'serve')
+  const { config: file, check, 'print-config': printsConfig, help: showsHelp } = parsed.values
+  if (showsHelp) return showHelp('serve')
+  const { checkConfig, invalidText, printConfig } = await import('./commands/config.ts')
+  if (printsConfig) return printConfig(surroundings, { file })
+  // What a module opened, or a lookup that goes on, must not keep the process.
+  if (check) process.exit(await checkConfig(surroundings, { file, json: false }))
   const { configFileOf, loadConfig } = await import('./config/load-config.ts')
-  const loaded = loadConfig({ filePath: values.config })
-  const { check, 'print-config': printsConfig } = values
   const { findStartProblems } = await import('./app/find-start-problems.ts')
+  const loaded = loadConfig({ filePath: file })
   const problems = [
     ...(loaded.kind === 'invalid' ? [loaded.problems] : []),
-    ...(printsConfig ? [] : await findStartProblems(loaded.groups, check ? 'check' : 'start')).map(loaded.describe),
+    ...(await findStartProblems(loaded.groups, 'start')).map(loaded.describe),
   ]
-  // What a module opened, or a lookup that goes on, must not keep the process.
-  if (loaded.kind === 'invalid' || problems.length > 0)
-    process.exit(fail(['The configuration is not valid:', ...problems].join('\n')))
-  if (printsConfig) {
-    const { redactConfig } = await import('./config/redact.ts')
-    return print(JSON.stringify(redactConfig(loaded.config), null, 2))
-  }
-  const { serve, findCreationFault } = await import('./app/serve.ts')
-  if (check) {
-    const fault = await findCreationFault(loaded.config, packageVersion())
-    process.exit(fault === undefined ? print('The configuration is valid.') : fail(fault))
-  }
-  const filePath = configFileOf(values.config)
+  if (loaded.kind === 'invalid' || problems.length > 0) process.exit(fail(invalidText(problems)))
+  const { serve } = await import('./app/serve.ts')
+  const filePath = configFileOf(file)
   const source = { filePath, load: (previous: Config) => loadConfig({ filePath, previous }) }
   return serve(loaded.config, { version: packageVersion(), untilStopped, source })
 }
+
+/** A command of the playground that takes no arguments. */
+const play =
+  (name: 'run' | 'vllm-up') =>
+  async (args: readonly string[]): Promise<number> => {
+    const { parseFlags } = await import('./commandline/parse-flags.ts')
+    const parsed = parseFlags(args, help)
+    if (parsed.kind === 'invalid') return failUsage(parsed.message, name)
+    return parsed.values.help ? showHelp(name) : runPlayground(name, [])
+  }
 
 /** The playground is not a part of production: it may not be installed. */
 const runPlayground = async (command: keyof PlaygroundCommands, args: readonly string[]): Promise<number> => {
@@ -105,17 +104,49 @@ const untilStopped = async (): Promise<NodeJS.Signals> => {
   return signal
 }
 
-const print = (text: string): number => {
-  process.stdout.write(`${text}\n`)
+const print = (line: string): 0 => {
+  process.stdout.write(`${line}\n`)
   return 0
 }
 
-const fail = (text: string): number => {
-  process.stderr.write(`${text}\n`)
+const fail = (line: string): 1 => {
+  process.stderr.write(`${line}\n`)
   return 1
 }
 
-const failWithHelp = (message: string, command = ''): number =>
+const failUsage = (message: string, command = ''): 2 => {
   fail(`${message}\nTry: context-cache-gateway help ${command}`.trimEnd())
+  return 2
+}
 
+/** What commands of operators use of this process. */
+const surroundings: Omit<CommandContext, 'args' | 'failUsage'> = {
+  env: process.env,
+  version: packageVersion(),
+  output: {
+    isTerminal: process.stdout.isTTY === true,
+    size: () => ({ columns: process.stdout.columns || 80, rows: process.stdout.rows || 24 }),
+    write: (part) => void process.stdout.write(part),
+    onResize: (listener) => void process.stdout.on('resize', listener),
+  },
+  readInput: () => text(process.stdin),
+  print,
+  fail,
+  untilStopped,
+}
+
+const commands = {
+  serve: runServe,
+  run: play('run'),
+  'vllm-up': play('vllm-up'),
+  replay: async (args: readonly string[]) => (asksForHelp(args) ? showHelp('replay') : runPlayground('replay', args)),
+  config: async (args: readonly string[]) => {
+    const code = await operate('config', async () => (await import('./commands/config.ts')).configCommand)(args)
+    // As for `serve --check`.
+    process.exit(code)
+  },
+}
+
+// The reader of a pipe has what it wants, as `head` does.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
 process.exitCode = await runCommandLine(process.argv.slice(2))

@@ -85,6 +85,7 @@ describe('context-cache-gateway', () => {
     { args: ['--help'], begins: 'Usage: context-cache-gateway [COMMAND]' },
     { args: ['serve', '--help'], begins: 'Usage: context-cache-gateway [serve]' },
     { args: ['run', '-h'], begins: 'Usage: context-cache-gateway run' },
+    { args: ['config', '--help'], begins: 'Usage: context-cache-gateway config check' },
     { args: ['help', 'kv'], begins: 'Options of serve, group kv:' },
   ])('$args prints its page', async ({ args, begins }) => {
     const { code, stdout, stderr } = await run(args)
@@ -95,9 +96,11 @@ describe('context-cache-gateway', () => {
     [['sevre'], 'There is no command sevre. Did you mean serve?\nTry: context-cache-gateway help\n'],
     [['--chekc'], 'There is no option --chekc. Did you mean --check?\nTry: context-cache-gateway help serve\n'],
     [['run', '--check'], 'There is no option --check.\nTry: context-cache-gateway help run\n'],
+    [['config'], 'Say what to do: check, print, schema.\nTry: context-cache-gateway help config\n'],
+    [['config', 'chek'], 'There is no action chek. Did you mean check?\nTry: context-cache-gateway help config\n'],
     [['run', 'now'], 'The argument now is one too many.\nTry: context-cache-gateway help run\n'],
   ])('%s is refused with what was probably meant', async (args, stderr) => {
-    expect(await run(args)).toEqual({ code: 1, stdout: '', stderr })
+    expect(await run(args)).toEqual({ code: 2, stdout: '', stderr })
   })
 
   test('--check accepts a valid configuration', async () => {

@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import { levels } from 'pino'
+import { z } from 'zod'
+import { configJsonSchema } from '../../../src/config/json-schema.ts'
 import { optionGroups, renderOptionGroup } from '../../../src/config/option-help.ts'
 import { listConfigOptions } from '../../../src/config/options.ts'
 import { configSchema } from '../../../src/config/schema.ts'
@@ -44,6 +46,33 @@ describe('docs/configuration.md', () => {
     const [, table = ''] = page().split('\n## Policies\n')
     const named = [...table.matchAll(/^\| `([a-z-]+)` \|/gm)].map(([, name]) => name)
     expect(named).toEqual([...policyNames])
+  })
+})
+
+describe('deploy/config.schema.json', () => {
+  test('is what `config schema` prints', () => {
+    const file = readFileSync(new URL('../../../deploy/config.schema.json', import.meta.url), 'utf8')
+    expect(file).toBe(`${JSON.stringify(configJsonSchema(), null, 2)}\n`)
+  })
+
+  test('takes plain numbers and texts with units, and knows limits, defaults and meanings', () => {
+    const { properties } = z.looseObject({ properties: z.looseObject({}) }).parse(configJsonSchema())
+    expect(properties).toMatchObject({
+      reaper: {
+        additionalProperties: false,
+        properties: {
+          intervalMs: {
+            default: 1000,
+            description: 'Time between two sweeps for expired sessions and KV to remove.',
+            anyOf: [
+              { type: 'integer', minimum: 1, maximum: 86_400_000 },
+              { type: 'string', pattern: '^\\d{1,15}(ms|s|m|h|d)$' },
+            ],
+          },
+        },
+      },
+    })
+    expect(JSON.stringify(properties)).not.toMatch(/"(plainEnv|secret|unit|defaultText)":"?(whole|[A-Z_]+|ms)"/)
   })
 })
 
