@@ -140,6 +140,7 @@ const commands = {
   run: play('run'),
   'vllm-up': play('vllm-up'),
   replay: async (args: readonly string[]) => (asksForHelp(args) ? showHelp('replay') : runPlayground('replay', args)),
+  doctor: operate('doctor', async () => (await import('./commands/doctor/doctor.ts')).doctorCommand),
   config: async (args: readonly string[]) => {
     const code = await operate('config', async () => (await import('./commands/config.ts')).configCommand)(args)
     // As for `serve --check`.

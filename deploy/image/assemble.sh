@@ -4,9 +4,11 @@
 set -eu
 out=$1
 cd "$(dirname "$0")/../.."
-mkdir -p "$out/app/dist" "$out/packages"
+mkdir -p "$out/app/dist" "$out/app/deploy/envoy" "$out/packages"
 cp -R dist/src "$out/app/dist/"
 cp -R package.json LICENSE protos "$out/app/"
+# With which `doctor` compares those of an Envoy.
+cp deploy/envoy/*.lua "$out/app/deploy/envoy/"
 cp package.json package-lock.json "$out/packages/"
 cd "$out/packages"
 npm ci --omit=dev --ignore-scripts --no-audit --no-fund

@@ -24,6 +24,9 @@ const fieldNames = [
   'timings',
 ] as const
 
+/** All fields that an entry needs. */
+export const entryFields: readonly string[] = [...fieldNames, 'ticket']
+
 /** Occurs in no JSON text. The ticket may contain one, and comes last. */
 const separator = '\u001f'
 const ticketStart = `${separator}ticket=`
@@ -36,7 +39,7 @@ const maxFields = 64
 export const parseEntry = (entry: string): ParsedEntry => {
   if (entry === '') return { kind: 'other' }
   const fields = readFields(entry)
-  const missing = [...fieldNames, 'ticket'].filter((name) => !fields.has(name))
+  const missing = entryFields.filter((name) => !fields.has(name))
   if (missing.length > 0) return { kind: 'malformed', reason: otherVersion(missing) }
   const [requestKey, status, flagNames, upstreamAddress, sentUs, answeredUs, stream, usage, timings] = fieldNames.map(
     (name) => fields.get(name),

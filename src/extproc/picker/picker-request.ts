@@ -5,7 +5,7 @@ import { destinationKey } from '../replies.ts'
 type RequestHeaders = Extract<ExtProcEvent, { kind: 'request_headers' }>
 
 /** Headers that only the gateway or Envoy may set: a client's own do not count, and no pod receives them. */
-const internalHeaders: readonly string[] = [
+export const internalHeaders: readonly string[] = [
   destinationKey,
   `${destinationKey}-subset`,
   `${destinationKey}-served`,

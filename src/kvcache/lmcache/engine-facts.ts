@@ -25,7 +25,7 @@ const modelsSchema = z.object({
 const versionSchema = z.object({ version: z.string() })
 
 /** Labels of vLLM's `vllm:cache_config_info` that decide how KV lies in memory. */
-const layoutLabels = ['block_size', 'cache_dtype'] as const
+export const layoutLabels = ['block_size', 'cache_dtype'] as const
 const defaultBlockTokens = 16
 
 /** Asks engines what they are, and remembers it. */
@@ -108,7 +108,7 @@ export const createEngineFacts = (
 }
 
 /** The labels of the first sample of a metric in Prometheus's text format. */
-const labelsOf = (metrics: string, name: string): ReadonlyMap<string, string> => {
+export const labelsOf = (metrics: string, name: string): ReadonlyMap<string, string> => {
   const at = metrics.indexOf(`\n${name}{`)
   if (at === -1) return new Map()
   const line = metrics.slice(at + 1, metrics.indexOf('\n', at + 1))

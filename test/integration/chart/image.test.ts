@@ -7,6 +7,7 @@ import { packageRoot } from '../../../playground/paths.ts'
 import { runCommand } from '../../../playground/run-command.ts'
 import { startServer } from '../../../playground/start-server.ts'
 import { prints } from '../../../playground/wait-until-ready.ts'
+import { runCommandLine } from '../../support/run-command-line.ts'
 
 test('the files of the image serve, list their packages and hold no playground', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'image-'))
@@ -31,6 +32,9 @@ test('the files of the image serve, list their packages and hold no playground',
     ready: prints(/"ready"/),
   })
   expect((await fetch(`http://127.0.0.1:${admin}/healthz`)).status).toBe(200)
+  const places = ['--admin', `http://127.0.0.1:${admin}`, '--json']
+  const examined = await runCommandLine(['doctor', ...places], { packageRoot: app })
+  expect(JSON.parse(examined.stdout)).toMatchObject({ findings: [{ check: 'gateway', severity: 'error' }] })
   await served.stop({ graceMs: 30_000 })
 
   const run = await runCommand({

@@ -8,40 +8,10 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { freePort } from '../../../playground/free-port.ts'
 import { makeCertificate } from '../../support/certificates.ts'
 import { eventually } from '../../support/eventually.ts'
+import { runCommandLine } from '../../support/run-command-line.ts'
 import { startTestRedis } from '../../support/test-redis.ts'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
-
-interface Ended {
-  readonly code: number | null
-  readonly stdout: string
-  readonly stderr: string
-}
-
-/** Runs the compiled command line to its end, with these variables alone. */
-const run = (
-  args: readonly string[],
-  options: {
-    readonly packageRoot?: string
-    readonly env?: Readonly<Record<string, string>>
-    /** When it prints this, it is told to stop. */
-    readonly until?: string
-  } = {},
-): Promise<Ended> =>
-  new Promise((resolve, reject) => {
-    const { packageRoot = root, env = {}, until } = options
-    const child = spawn(process.execPath, [join(packageRoot, 'dist/src/main.js'), ...args], { env })
-    let [stdout, stderr] = ['', '']
-    child.stdout.on('data', (chunk: Buffer) => {
-      stdout += chunk.toString()
-      if (until !== undefined && stdout.includes(until)) child.kill()
-    })
-    child.stderr.on('data', (chunk: Buffer) => {
-      stderr += chunk.toString()
-    })
-    child.on('error', reject)
-    child.on('close', (code) => resolve({ code, stdout, stderr }))
-  })
 
 describe('context-cache-gateway', () => {
   let folder: string
@@ -74,7 +44,7 @@ describe('context-cache-gateway', () => {
     // Without node_modules an import of any dependency would fail.
     await cp(join(root, 'package.json'), join(folder, 'package.json'))
     await cp(join(root, 'dist/src'), join(folder, 'dist/src'), { recursive: true })
-    expect(await run(['--version'], { packageRoot: folder })).toEqual({
+    expect(await runCommandLine(['--version'], { packageRoot: folder })).toEqual({
       code: 0,
       stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/),
       stderr: '',
@@ -88,7 +58,7 @@ describe('context-cache-gateway', () => {
     { args: ['config', '--help'], begins: 'Usage: context-cache-gateway config check' },
     { args: ['help', 'kv'], begins: 'Options of serve, group kv:' },
   ])('$args prints its page', async ({ args, begins }) => {
-    const { code, stdout, stderr } = await run(args)
+    const { code, stdout, stderr } = await runCommandLine(args)
     expect({ code, stderr, begin: stdout.slice(0, begins.length) }).toEqual({ code: 0, stderr: '', begin: begins })
   })
 
@@ -100,11 +70,11 @@ describe('context-cache-gateway', () => {
     [['config', 'chek'], 'There is no action chek. Did you mean check?\nTry: context-cache-gateway help config\n'],
     [['run', 'now'], 'The argument now is one too many.\nTry: context-cache-gateway help run\n'],
   ])('%s is refused with what was probably meant', async (args, stderr) => {
-    expect(await run(args)).toEqual({ code: 2, stdout: '', stderr })
+    expect(await runCommandLine(args)).toEqual({ code: 2, stdout: '', stderr })
   })
 
   test('--check accepts a valid configuration', async () => {
-    expect(await run(['--check'], { env: valid() })).toEqual({
+    expect(await runCommandLine(['--check'], { env: valid() })).toEqual({
       code: 0,
       stdout: 'The configuration is valid.\n',
       stderr: '',
@@ -130,7 +100,7 @@ describe('context-cache-gateway', () => {
           `- { name: cluster, kubernetes: { service: a, kubeconfigFile: ${nothing} }, kv: { connector: none } }\n`,
       ),
     }
-    const { stderr, ...ended } = await run(['--check'], { env })
+    const { stderr, ...ended } = await runCommandLine(['--check'], { env })
     const lines = stderr.replaceAll(`${folder}/`, '').trimEnd().split('\n').sort()
     expect({ ...ended, lines }).toEqual({
       code: 1,
@@ -156,8 +126,8 @@ describe('context-cache-gateway', () => {
     const running = spawn(process.execPath, [join(root, 'dist/src/main.js')], { env })
     const ended = once(running, 'close')
     await eventually(async () => expect((await fetch(`http://127.0.0.1:${adminPort}/readyz`)).status).toBeDefined())
-    const checked = await run(['--check'], { env })
-    const { stderr } = await run(['serve'], { env })
+    const checked = await runCommandLine(['--check'], { env })
+    const { stderr } = await runCommandLine(['serve'], { env })
     running.kill()
     await ended
     expect(checked).toEqual({ code: 0, stdout: 'The configuration is valid.\n', stderr: '' })
@@ -169,8 +139,8 @@ describe('context-cache-gateway', () => {
     const store = `setInterval(() => {}, 1000)\nexport const createArtefactStore = () => { throw new Error('no URL') }`
     const env = { ...valid(), CTX_KV_STORE_MODULE: await write('store.mjs', store) }
     const stderr = 'the gateway could not start: no URL\n'
-    expect(await run(['--check'], { env })).toEqual({ code: 1, stdout: '', stderr })
-    const served = await run(['serve'], { env })
+    expect(await runCommandLine(['--check'], { env })).toEqual({ code: 1, stdout: '', stderr })
+    const served = await runCommandLine(['serve'], { env })
     expect(served).toMatchObject({ code: 1, stderr: '' })
     expect(JSON.parse(served.stdout)).toMatchObject({ msg: 'the gateway could not start', cause: 'no URL' })
   })
@@ -178,7 +148,7 @@ describe('context-cache-gateway', () => {
   test('serve ends by a signal before it has started', async () => {
     const endless = 'console.log("loading")\nsetInterval(() => {}, 1000)\nawait new Promise(() => {})'
     const env = { ...valid(), CTX_KV_STORE_MODULE: await write('store.mjs', endless) }
-    expect(await run(['serve'], { env, until: 'loading' })).toMatchObject({ code: 1, stderr: '' })
+    expect(await runCommandLine(['serve'], { env, until: 'loading' })).toMatchObject({ code: 1, stderr: '' })
   })
 
   test('serve refuses what it cannot use, also a module that goes on', async () => {
@@ -190,7 +160,7 @@ describe('context-cache-gateway', () => {
       `CTX_KV_STORE_MODULE: kv.storeModule = "${store}": cannot be used (${store} does not export a function createArtefactStore)`,
       'KV_DIR: kv.directory = "/none": cannot be used (ENOENT: no such file or directory)',
     )
-    expect(await run(['serve'], { env })).toEqual({ code: 1, stdout: '', stderr })
+    expect(await runCommandLine(['serve'], { env })).toEqual({ code: 1, stdout: '', stderr })
   })
 
   test('serve goes on while its log cannot be written, and ends when it is told to', async () => {
@@ -211,7 +181,7 @@ describe('context-cache-gateway', () => {
       CTX_SESSIONS_STORE: 'memory',
       REDIS_URL: 'redis://:hidden@127.0.0.1:1',
     }
-    const { stdout } = await run(['serve'], { env, until: '"ready"' })
+    const { stdout } = await runCommandLine(['serve'], { env, until: '"ready"' })
     expect(stdout).not.toContain('hidden')
     expect(stdout.match(/"level":"warn".*/g)).toEqual([
       expect.stringContaining('the Redis URL is not used'),
@@ -226,12 +196,12 @@ describe('context-cache-gateway', () => {
     const url = redis.server.url.replace('//', '//:wrong@')
     const env = { ...valid(), REDIS_URL: url, CTX_TENANT_SECRET: 'x'.repeat(32) }
     const cause = 'WRONGPASS invalid username-password pair or user is disabled.'
-    expect(await run(['--check'], { env })).toEqual({
+    expect(await runCommandLine(['--check'], { env })).toEqual({
       code: 1,
       stdout: '',
       stderr: invalid(`REDIS_URL: sessions.redisUrl: Redis cannot be used (${cause})`),
     })
-    const { stdout } = await run(['serve'], { env, until: '"ready"' })
+    const { stdout } = await runCommandLine(['serve'], { env, until: '"ready"' })
     await redis.close()
     expect(stdout.split('\n').filter((line) => line.includes('WRONGPASS'))).toEqual([
       expect.stringContaining(`"msg":"The session store is unavailable: ${cause}"`),
