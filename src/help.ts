@@ -22,6 +22,9 @@ Commands:
   run       everything on this machine: Envoy, the gateway, and two pods of the embedded engine
   vllm-up   two pods of real vLLM with LMCache on this machine's processors
   replay    a trace of requests on a simulated fleet: time to first token, hit ratio, load
+  sessions  ls, get, rm: the sessions of a gateway
+  pods      the pods of a gateway, and what they do
+  top       what a gateway does now, in a live table
   doctor    what is wrong with Envoy, gateway, Redis and engines, and the fix
   config    check, print: a configuration; schema: its JSON Schema
   help      this page; help COMMAND: its page; help GROUP: a group of options of serve

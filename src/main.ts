@@ -140,6 +140,9 @@ const commands = {
   run: play('run'),
   'vllm-up': play('vllm-up'),
   replay: async (args: readonly string[]) => (asksForHelp(args) ? showHelp('replay') : runPlayground('replay', args)),
+  sessions: operate('sessions', async () => (await import('./commands/sessions.ts')).sessionsCommand),
+  pods: operate('pods', async () => (await import('./commands/pods.ts')).podsCommand),
+  top: operate('top', async () => (await import('./commands/top.ts')).topCommand),
   doctor: operate('doctor', async () => (await import('./commands/doctor/doctor.ts')).doctorCommand),
   config: async (args: readonly string[]) => {
     const code = await operate('config', async () => (await import('./commands/config.ts')).configCommand)(args)

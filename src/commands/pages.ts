@@ -19,6 +19,50 @@ ${exitCodes}`
 const adminOption = `  --admin URL        admin port of the gateway, perhaps with a path in front of its pages; default: CONTEXT_CACHE_ADMIN_URL, else
                      http://127.0.0.1:9090`
 
+const apiOptions = `${adminOption}
+  --token-file FILE  holds the token of the admin port (listen.admin.token); default: CONTEXT_CACHE_ADMIN_TOKEN
+  --json             what the API answers, as it is`
+
+const sessionsPage = `Usage: context-cache-gateway sessions ls [--model NAME] [--tenant DIGEST] [--limit N] [--after NEXT] [options]
+       context-cache-gateway sessions get ID [options]
+       context-cache-gateway sessions rm ID [options]
+
+  ls    sessions, the newest first (with Redis: those that end last)
+  get   one session, and its timeline as far as this gateway saw it
+  rm    deletes a session and its stored KV, as its client can
+
+ID is the id that clients use (ctx_…), or - to read it from standard input. An argument stands in the list of processes,
+where other users of this machine see it; who knows an id and the credential of its tenant uses the session.
+
+Options:
+  --model NAME       only sessions of this model
+  --tenant DIGEST    only those of this tenant, by the 22 characters that ls shows
+  --limit N          at most so many, 1 to 100; default 50
+  --after NEXT       go on behind the page before
+${apiOptions}
+
+${exitCodes}`
+
+const podsPage = `Usage: context-cache-gateway pods [options]
+
+The pools and their pods as the gateway sees them: running turns, sessions, loads of KV, hits.
+
+Options:
+${apiOptions}
+
+${exitCodes}`
+
+const topPage = `Usage: context-cache-gateway top [--once] [options]
+
+What the gateway does now: turns, sessions, hits, saved prefill, time to first token, pods, warnings. Drawn anew every second
+until Ctrl-C. Where standard output is no terminal, once.
+
+Options:
+  --once             once
+${apiOptions}, {"overview", "pods"} on one line every second
+
+${exitCodes}`
+
 const doctorPage = `Usage: context-cache-gateway doctor [--envoy URL] [--url URL] [--config FILE] [options]
 
 Looks at a gateway, its Envoy, its Redis and its engines, and names each mistake with what it does and its fix. It changes
@@ -36,6 +80,9 @@ Exit code: 0 nothing was found; 1 errors or warnings; 2 wrong usage.`
 
 /** Pages of the help, by the names of operators' commands. */
 export const operatorPages: Readonly<Record<string, string>> = {
+  sessions: sessionsPage,
+  pods: podsPage,
+  top: topPage,
   doctor: doctorPage,
   config: configPage,
 }

@@ -56,6 +56,7 @@ describe('context-cache-gateway', () => {
     { args: ['serve', '--help'], begins: 'Usage: context-cache-gateway [serve]' },
     { args: ['run', '-h'], begins: 'Usage: context-cache-gateway run' },
     { args: ['config', '--help'], begins: 'Usage: context-cache-gateway config check' },
+    { args: ['sessions', 'ls', '--help'], begins: 'Usage: context-cache-gateway sessions ls' },
     { args: ['help', 'kv'], begins: 'Options of serve, group kv:' },
   ])('$args prints its page', async ({ args, begins }) => {
     const { code, stdout, stderr } = await runCommandLine(args)
