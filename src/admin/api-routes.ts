@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { z } from 'zod'
 import { readJson } from '../json/read-json.ts'
+import { type TenantName, tenantNameOf } from '../sessions/session-directory.ts'
 import { AdminError } from './admin-error.ts'
 import { type AdminAnswer, json } from './admin-routes.ts'
 import type { ApiAccess } from './api-access.ts'
@@ -36,6 +37,12 @@ export const createApiRoutes = (parts: {
     }
   }
 
+  const ofTenant = async (tenant: TenantName, method: string): Promise<ApiAnswer> => {
+    if (method === 'DELETE') return json(await api.eraseTenant(tenant))
+    if (method !== 'GET') throw new AdminError('method_not_allowed')
+    return json(await api.tenant(tenant))
+  }
+
   return async (request: IncomingMessage, response: ServerResponse): Promise<ApiAnswer> => {
     const { headers } = request
     const { method = 'GET' } = request
@@ -44,6 +51,8 @@ export const createApiRoutes = (parts: {
     access.check({ method, headers })
     const id = /^\/api\/sessions\/(ctx_[A-Za-z0-9_-]{1,64})$/.exec(pathname)?.[1]
     if (id !== undefined && method === 'DELETE') return json(await api.removeSession(id))
+    const tenant = tenantIn(pathname)
+    if (tenant !== undefined) return ofTenant(tenant, method)
     if (method !== 'GET') throw new AdminError('method_not_allowed')
     if (id !== undefined) return json(await api.session(id))
     switch (pathname) {
@@ -60,6 +69,11 @@ export const createApiRoutes = (parts: {
         throw new AdminError(pathname.startsWith('/api/sessions/') ? 'unknown_session' : 'unknown_path')
     }
   }
+}
+
+const tenantIn = (pathname: string): TenantName | undefined => {
+  const text = /^\/api\/tenants\/([^/]{22})$/.exec(pathname)?.[1]
+  return text === undefined ? undefined : tenantNameOf(text)
 }
 
 const nothing: AdminAnswer = { status: 204, contentType: 'text/plain; charset=utf-8', body: '' }

@@ -1,4 +1,5 @@
 import type { SessionOperations } from '../context/operate-sessions.ts'
+import type { TenantOperations } from '../context/operate-tenants.ts'
 import { type TenantName, tenantNameOf } from '../sessions/session-directory.ts'
 import { StoreUnavailableError, type WholeSession } from '../sessions/session-store.ts'
 import type { Activity } from './activity.ts'
@@ -18,6 +19,7 @@ interface PodFacts {
 export interface OperatorsSources {
   readonly activity: Activity
   readonly sessions: SessionOperations
+  readonly tenants: TenantOperations
   /** Version, store and warnings. */
   readonly facts: () => Readonly<Record<string, unknown>>
   /** Counts that stand in the store are null while it does not answer. */
@@ -42,6 +44,9 @@ export interface OperatorsApi {
   listSessions(query: URLSearchParams): Promise<unknown>
   session(id: string): Promise<unknown>
   removeSession(id: string): Promise<unknown>
+  /** What a tenant uses. */
+  tenant(tenant: TenantName): Promise<unknown>
+  eraseTenant(tenant: TenantName): Promise<unknown>
 }
 
 export const createOperatorsApi = (sources: OperatorsSources): OperatorsApi => {
@@ -94,6 +99,8 @@ export const createOperatorsApi = (sources: OperatorsSources): OperatorsApi => {
       if (!isRemoved) throw new AdminError('unknown_session')
       return { deleted: true }
     },
+    tenant: async (tenant) => ({ tenant, ...(await orUnavailable(sources.tenants.use(tenant))) }),
+    eraseTenant: async (tenant) => ({ tenant, ...(await orUnavailable(sources.tenants.erase(tenant))) }),
   }
 }
 

@@ -58,6 +58,7 @@ export const createContextEvents = (
     activity.sessionDeleted(key)
     log.info('session deleted', { session: digestOf(key) })
   },
+  tenantErased: (tenant, erased) => log.info('tenant erased', { tenant, ...erased }),
   sessionsExpired: (count) => metrics.add('sessions_deleted_total', { reason: 'ttl' }, count),
   lookedUp: (result, namedBy = 'id') => {
     metrics.add('lookups_total', { result, named_by: namedBy })

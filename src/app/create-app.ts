@@ -84,7 +84,7 @@ export const createApp = async (
   )
   if (firstPool === undefined) throw new Error('the configuration was not checked')
   const pools = [firstPool, ...otherPools]
-  const { manager, operations, reaper, drain } = createContextCacheManager(
+  const { manager, operations, tenantOperations, reaper, drain } = createContextCacheManager(
     {
       store: tracing?.followStore(store) ?? store,
       pools: createPools([firstPool.pool, ...otherPools.map(({ pool }) => pool)]),
@@ -135,6 +135,7 @@ export const createApp = async (
     api: createOperatorsApi({
       activity,
       sessions: operations,
+      tenants: tenantOperations,
       facts: () => ({ version: parts.version, store: readiness().store, warnings: readiness().warnings }),
       current: () => currentCounts({ store, pools, admission }),
       degraded: () => metrics.total('degraded_total'),

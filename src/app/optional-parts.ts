@@ -69,9 +69,14 @@ export const createResponseCaching = (config: Config, metrics: Metrics): Respons
     metrics.set('response_cache_entries', {}, entries)
     metrics.set('response_cache_bytes', {}, bytes)
   })
+  const captures = createResponseCaptures({ cache, maxBytes, maxEntryBytes })
   return {
     cache,
-    beginCapture: createResponseCaptures({ cache, maxBytes, maxEntryBytes }).begin,
+    beginCapture: captures.begin,
+    forget: (tenant) => {
+      captures.forget(tenant)
+      return cache.forget(tenant)
+    },
     maxEntryBytes,
     models,
     onLookup: (result) => metrics.add('response_cache_lookups_total', { result }),

@@ -1,5 +1,6 @@
 import type { FinishOutcome, KvPresence } from '../kvcache/kv-connector.ts'
 import type { TokenUsage } from '../openai/usage.ts'
+import type { TenantName } from '../sessions/session-directory.ts'
 import type { SessionKey } from '../sessions/session-record.ts'
 import { StoreUnavailableError } from '../sessions/session-store.ts'
 import type { TurnTicket } from './turn-ticket.ts'
@@ -69,6 +70,11 @@ export interface ContextEvents {
   routed(policy: string, pod: string): void
   sessionCreated(key: SessionKey): void
   sessionDeleted(key: SessionKey): void
+  /** An operator had all of a tenant deleted; `complete`: nothing was left. */
+  tenantErased(
+    tenant: TenantName,
+    erased: { readonly sessions: number; readonly cachedAnswers: number; readonly complete: boolean },
+  ): void
   /** Sessions were ended because their time to live was over. */
   sessionsExpired(count: number): void
   /** `namedBy`: kind of the client's name that the session was looked up by. Undefined: by its id. */

@@ -23,6 +23,7 @@ import { promptFromHeaders } from './named-prompt.ts'
 import { createNamedRequests } from './named-requests.ts'
 import { createSessionOperations } from './operate-sessions.ts'
 import { listedModel, type Pools } from './pools.ts'
+import { createTenantOperations } from './operate-tenants.ts'
 import { createReaper, type ReaperSettings } from './reaper.ts'
 import { namedModel } from './request-headers.ts'
 import { traceOf } from './request-trace.ts'
@@ -213,7 +214,8 @@ export const createContextCacheManager = (given: ContextParts, settings: Context
     clientDisconnected: (key) => turns.clientDisconnected(key),
   }
   const operations = createSessionOperations({ ...parts, reaper }, settings)
-  return { manager, operations, reaper, drain: () => turns.drain() }
+  const tenantOperations = createTenantOperations({ ...parts, reaper })
+  return { manager, operations, tenantOperations, reaper, drain: () => turns.drain() }
 }
 
 /** Where an engine lists it. */

@@ -47,6 +47,8 @@ export interface ResponseCacheParts {
   readonly maxEntryBytes: number
   /** The models whose requests may be answered from the cache. */
   readonly models: readonly string[]
+  /** Drops a tenant's answers, and those that are being collected. Returns how many were cached. */
+  readonly forget: (tenant: string) => number
   /** Result of an eligible request. */
   readonly onLookup: (result: 'hit' | 'miss') => void
 }

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type { TokenUsage } from '../openai/usage.ts'
-import type { ResponseKey } from './response-key.ts'
+import { isOfTenant, type ResponseKey } from './response-key.ts'
 
 /** A whole response of an engine. */
 export interface CachedResponse {
@@ -36,6 +36,8 @@ export interface ResponseCache {
   lookUp(key: ResponseKey): CachedResponse | undefined
   /** Stores a copy; evicts the least recently used entries for it. `false`: too large, and nothing changed. */
   keep(key: ResponseKey, response: CachedResponse): boolean
+  /** Drops what the tenant's requests left; `tenant`: its key, or the first characters of it. Returns how many entries. */
+  forget(tenant: string): number
   /** Current size; `bytes` counts against the limit. */
   size(): { readonly entries: number; readonly bytes: number }
 }
@@ -71,6 +73,11 @@ export const createMemoryResponseCache = (options: {
         { size },
       )
       return true
+    },
+    forget: (tenant) => {
+      const digests = [...entries.entries()].flatMap(([digest, entry]) => (isOfTenant(entry, tenant) ? [digest] : []))
+      for (const digest of digests) entries.delete(digest)
+      return digests.length
     },
     size: () => ({ entries: entries.size, bytes: entries.calculatedSize }),
   }

@@ -1,7 +1,7 @@
 import { isEventStream, isJson } from '../openai/answer-reader.ts'
 import { createResponseCheck } from './finished-response.ts'
 import { ownCopy, type ResponseCache } from './response-cache.ts'
-import type { ResponseForm, ResponseKey } from './response-key.ts'
+import { isOfTenant, type ResponseForm, type ResponseKey } from './response-key.ts'
 
 /** Collects one response as it passes, and caches it if it is whole. `enough`: it does not need the rest. */
 export interface ResponseCapture {
@@ -32,6 +32,8 @@ export const createResponseCaptures = (options: {
   readonly maxEntryBytes: number
 }) => {
   let heldBytes = 0
+  /** Keys of the requests whose responses are being collected and may be kept. */
+  const wanted = new Set<ResponseKey>()
 
   const hold = (bytes: number): boolean => {
     if (heldBytes + bytes > options.maxBytes) return false
@@ -44,6 +46,7 @@ export const createResponseCaptures = (options: {
     const requestBytes = key.identity.length
     const maxBytes = options.maxEntryBytes - requestBytes
     if (maxBytes <= 0 || !hold(requestBytes)) return undefined
+    wanted.add(key)
     const check = createResponseCheck(form)
     let pieces: Buffer[] = []
     let length = 0
@@ -58,7 +61,7 @@ export const createResponseCaptures = (options: {
     }
 
     const keepIfWhole = (): void => {
-      if (contentType === undefined || (expectedBytes ?? length) !== length) return
+      if (!wanted.has(key) || contentType === undefined || (expectedBytes ?? length) !== length) return
       const body = Buffer.concat(pieces, length)
       const finished = check.end(body)
       if (finished !== undefined) options.cache.keep(key, { contentType, body, usage: finished.usage })
@@ -89,6 +92,7 @@ export const createResponseCaptures = (options: {
       end: (how) => {
         if (how === 'complete') keepIfWhole()
         drop()
+        wanted.delete(key)
         heldBytes -= requestBytes
       },
     }
@@ -96,7 +100,12 @@ export const createResponseCaptures = (options: {
 
   /** Memory that captures hold now. */
   const bytes = (): number => heldBytes
-  return { begin, bytes }
+
+  /** No response that is being collected for this tenant will be kept. `tenant` as {@link ResponseCache.forget} takes it. */
+  const forget = (tenant: string): void => {
+    for (const key of wanted) if (isOfTenant(key, tenant)) wanted.delete(key)
+  }
+  return { begin, bytes, forget }
 }
 
 const lengthOf = (text: string | undefined): number | undefined =>

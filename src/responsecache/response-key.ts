@@ -26,6 +26,12 @@ export const responseKeyOf = (request: {
   return { digest: createHash('sha256').update(identity).digest('base64url'), identity }
 }
 
+/** Whether the key is of a request of this tenant, by its key or the first characters of it. */
+export const isOfTenant = ({ identity }: Pick<ResponseKey, 'identity'>, tenant: string): boolean => {
+  const beginning = Buffer.from(`["${tenant}`)
+  return identity.subarray(0, beginning.length).equals(beginning)
+}
+
 /**
  * One text for all spellings of a JSON object: members sorted by name at every depth, no space, one escape for each
  * character, numbers as JavaScript writes them (`1.0` is `1`). Of two members of one name the last counts, as in the

@@ -37,4 +37,6 @@ export interface SessionDirectory {
     /** `next` of the page before; any other text begins anew. */
     readonly after: string | undefined
   }): Promise<DirectoryPage>
+  /** How many live sessions of a tenant clients' own names choose. One that has ended without a sweep may be counted. */
+  countNamed(tenant: TenantName): Promise<number>
 }

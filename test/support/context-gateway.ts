@@ -323,7 +323,7 @@ const createResponseCaching = (models: readonly string[]): ResponseCacheParts =>
   const maxEntryBytes = 10_000
   const cache = createMemoryResponseCache({ maxBytes: 100_000, maxEntryBytes, onEvicted: () => {} })
   const { begin: beginCapture } = createResponseCaptures({ cache, maxBytes: 100_000, maxEntryBytes })
-  return { cache, beginCapture, maxEntryBytes, models, onLookup: () => {} }
+  return { cache, beginCapture, maxEntryBytes, models, forget: (tenant) => cache.forget(tenant), onLookup: () => {} }
 }
 
 export const promptBody = { model: 'm', prompt: 'Say this is a test' }

@@ -69,6 +69,7 @@ export const createMemorySessionStore = ({
     remove: async ({ key, tenant }) => sessions.remove(key, tenant, nowMs()),
     find: async (key) => directory.find(key, nowMs()),
     page: async (query) => directory.page(query, nowMs()),
+    countNamed: async (tenant) => table.countNamed(tenant),
     identity: async () => identity,
     close: async () => stopWatch?.(),
     announce: async ({ session, graceMs, ...artefact }) => removals.announce(session, artefact, nowMs() + graceMs),

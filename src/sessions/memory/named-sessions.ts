@@ -1,29 +1,34 @@
+import { type TenantName, tenantNameLength } from '../session-directory.ts'
 import type { SessionKey, TenantKey } from '../session-record.ts'
 import type { MemorySession } from './memory-session.ts'
 
 /** Each tenant's sessions that clients' names choose, the least recently used first. */
 export class NamedSessions {
-  readonly #tenants = new Map<TenantKey, Map<SessionKey, MemorySession>>()
+  /** By the tenant's name. */
+  readonly #tenants = new Map<string, Map<SessionKey, MemorySession>>()
 
-  count(tenant: TenantKey): number {
-    return this.#tenants.get(tenant)?.size ?? 0
+  count(tenant: TenantKey | TenantName): number {
+    return this.#tenants.get(nameOf(tenant))?.size ?? 0
   }
 
   /** Adds a session, or makes it the most recently used one. */
   touch(session: MemorySession): void {
-    const sessions = this.#tenants.get(session.tenant) ?? new Map<SessionKey, MemorySession>()
-    this.#tenants.set(session.tenant, sessions)
+    const name = nameOf(session.tenant)
+    const sessions = this.#tenants.get(name) ?? new Map<SessionKey, MemorySession>()
+    this.#tenants.set(name, sessions)
     sessions.delete(session.key)
     sessions.set(session.key, session)
   }
 
   delete({ tenant, key }: MemorySession): void {
-    const sessions = this.#tenants.get(tenant)
-    if (sessions?.delete(key) === true && sessions.size === 0) this.#tenants.delete(tenant)
+    const sessions = this.#tenants.get(nameOf(tenant))
+    if (sessions?.delete(key) === true && sessions.size === 0) this.#tenants.delete(nameOf(tenant))
   }
 
   /** Sessions may end meanwhile. */
-  leastRecentlyUsed(tenant: TenantKey): Iterable<MemorySession> {
-    return this.#tenants.get(tenant)?.values() ?? []
+  leastRecentlyUsed(tenant: TenantKey | TenantName): Iterable<MemorySession> {
+    return this.#tenants.get(nameOf(tenant))?.values() ?? []
   }
 }
+
+const nameOf = (tenant: TenantKey | TenantName): string => tenant.slice(0, tenantNameLength)

@@ -167,6 +167,10 @@ export class SessionTable {
     return this.#named.count(tenant) < maxNamedSessions
   }
 
+  countNamed(tenant: TenantName): number {
+    return this.#named.count(tenant)
+  }
+
   /** To be called when a session's state, deadline or leases have changed. */
   reschedule(session: MemorySession): void {
     this.#deadlines.set(session, dueMsOf(session))

@@ -186,6 +186,10 @@ export const createRedisSessionStore = ({
       return { records, next: outcome === 'more' ? String(next) : undefined }
     },
 
+    async countNamed(tenant) {
+      return Number((await run('count-named', [tenant])).detail)
+    },
+
     async identity() {
       storeName = String((await run('identity', [storeName])).detail)
       return storeName

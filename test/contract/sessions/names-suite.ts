@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { maxBranches } from '../../../src/sessions/limits.ts'
+import { type TenantName, tenantNameOf } from '../../../src/sessions/session-directory.ts'
 import { branchKeyOf, type SessionKey } from '../../../src/sessions/session-record.ts'
 import { alice, hours, mallory, owned, type StoreCalls, seconds, session, sessionKey } from './store-under-test.ts'
 
@@ -28,6 +29,19 @@ export const describeNamedSessions = (calls: StoreCalls): void => {
       expect(kinds).toEqual(['active', 'active', 'active', 'active', 'active', 'created'])
       expect(await get()).toMatchObject({ turns: 6, model: 'llama-3.1-8b', ttlSeconds: 3600 })
       expect(await list()).toMatchObject({ records: [{ key: session }] })
+    })
+
+    test('a tenant has as many as live, by its name', async () => {
+      const { store } = calls
+      await takeTurn('turn-1')
+      await takeTurn('turn-2', { key: sessionKey('other'), ttlSeconds: 10, marks: ['a'] })
+      await takeTurn('turn-3', { marks: ['b'] })
+      await calls.createActive({ key: sessionKey('by-id'), turnId: 'turn-4' })
+      const count = (tenant = alice) => store().countNamed(tenantNameOf(tenant) ?? ('' as TenantName))
+
+      expect([await count(), await count(mallory)]).toEqual([2, 0])
+      await remove()
+      expect(await count()).toBe(1)
     })
 
     test('a first turn that fails leaves nothing', async () => {

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from '@jest/globals'
+import { z } from 'zod'
 import { createAdminServer } from '../../../src/admin/http-server.ts'
 import type { EndedTurnFacts } from '../../../src/context/context-events.ts'
 import { newSessionId, sessionKeyOf } from '../../../src/context/session-id.ts'
@@ -184,6 +185,52 @@ describe('sessions', () => {
     const answer = await fetch(`${await serve(operatorsParts())}${path}`)
     expect(answer.status).toBe(status)
     expect(await answer.json()).toEqual({ error: { code: expect.any(String), message: expect.any(String) } })
+  })
+})
+
+describe('tenants', () => {
+  const pathOf = (tenant: TenantKey) => `/api/tenants/${tenant.slice(0, 22)}`
+
+  test('use is that of one tenant', async () => {
+    const parts = operatorsParts()
+    for (const tenant of [alice, alice, bob]) await create(parts, tenant)
+    const answer = await fetch(`${await serve(parts)}${pathOf(alice)}`)
+    expect(await answer.json()).toEqual({
+      tenant: alice.slice(0, 22),
+      sessions: 2,
+      namedSessions: 0,
+      storedBytes: 0,
+      turns: 2,
+      tokens: { prompt: 20, output: 4, cached: 0 },
+      complete: true,
+    })
+  })
+
+  test('an erasure ends all sessions of one tenant, those included that begin meanwhile, and is told once each', async () => {
+    const parts = operatorsParts()
+    for (let index = 0; index < 250; index += 1) await create(parts, alice)
+    await create(parts, bob)
+    const url = await serve(parts)
+    const erase = async () => {
+      const answer = await fetch(`${url}${pathOf(alice)}`, { method: 'DELETE', headers: change })
+      return z.looseObject({ sessions: z.int() }).parse(await answer.json())
+    }
+    const [erased] = await Promise.all([erase(), create(parts, alice)])
+
+    const { sessions } = erased
+    expect(erased).toEqual({ tenant: alice.slice(0, 22), sessions, cachedAnswers: 0, complete: true })
+    const again = await erase()
+    expect([sessions + again.sessions, (await parts.store.counts()).sessions]).toEqual([251, 1])
+    expect(parts.erased).toHaveLength(2)
+  })
+
+  test.each([
+    { name: 'without the header that no foreign page sends', path: pathOf(alice), headers: {}, status: 403 },
+    { name: 'of a name that is too short', path: '/api/tenants/short', headers: change, status: 405 },
+    { name: 'of a name of wrong characters', path: `/api/tenants/${'%20'.repeat(22)}`, headers: change, status: 405 },
+  ])('an erasure $name: $status', async ({ path, headers, status }) => {
+    const answer = await fetch(`${await serve(operatorsParts())}${path}`, { method: 'DELETE', headers })
+    expect(answer.status).toBe(status)
   })
 })
 

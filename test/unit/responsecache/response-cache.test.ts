@@ -35,3 +35,11 @@ test('an entry is a copy of the response', () => {
   body.fill('x')
   expect(cache.lookUp(key('a'))).toEqual(response('answer'))
 })
+
+test('the answers of a tenant are dropped, and no others', () => {
+  const { cache } = filled()
+  const ofOther = responseKeyOf({ tenant: 'tt', model: 'm', path: '/', form: 'json', canonicalBody: '{}' })
+  cache.keep(ofOther, response('other'))
+  expect([cache.forget('tt'), cache.forget('tt'), cache.forget('x')]).toEqual([1, 0, 0])
+  expect([cache.lookUp(ofOther), cache.lookUp(key('a'))]).toEqual([undefined, response('answer')])
+})

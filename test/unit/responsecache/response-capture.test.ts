@@ -18,6 +18,7 @@ const setUp = (
     capture: captures.begin({ key, form }),
     kept: () => cache.lookUp(key),
     bytes: captures.bytes,
+    forget: captures.forget,
     keyBytes: key.identity.length,
   }
 }
@@ -88,4 +89,16 @@ test.each([
   ['the memory left for captures', { maxBytes: 10 }],
 ])('no capture begins for a request longer than %s', (_name, given) => {
   expect(setUp(given).capture).toBeUndefined()
+})
+
+test.each([
+  ['t', undefined],
+  ['another', answer],
+])('an answer that is collected while the tenant %s is forgotten', (tenant, kept) => {
+  const capture = setUp()
+  capture.capture?.head(200, header(json))
+  capture.forget(tenant)
+  capture.capture?.chunk(Buffer.from(answer))
+  capture.capture?.end('complete')
+  expect([capture.kept()?.body.toString(), capture.bytes()]).toEqual([kept, 0])
 })
