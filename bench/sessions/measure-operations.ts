@@ -32,8 +32,8 @@ export const measureOperations = async (
   }
   for (let count = 0; count < options.lookups; count += 1) {
     const number = randomInt(sessions)
-    const turn = { key: keyOf(series, number), turnId: `lookup-${round}-${count}` }
-    const begun = await timed('lookup', () => store.begin({ ...turn, tenant: tenantOf(number), leaseMs }))
+    const turn = { key: keyOf(series, number), tenant: tenantOf(number), turnId: `lookup-${round}-${count}` }
+    const begun = await timed('lookup', () => store.begin({ ...turn, leaseMs }))
     if (begun.kind !== 'active') throw new Error(`session ${number} of ${sessions} is ${begun.kind}`)
     await store.abandon(turn)
   }

@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts'
+import type { LiveConfig } from '../config/live-config.ts'
 import { defaultPoolName } from '../config/pools.ts'
 import type { StoreIdentity } from '../kvcache/connector-definition.ts'
 import { createRedisConnection } from '../redis/create-redis-connection.ts'
@@ -32,8 +33,8 @@ interface StoreParts {
 }
 
 /** Opens everything that outlives a request: in this process, or in Redis for several gateways. */
-export const createStores = async (config: Config, parts: StoreParts) => {
-  const { store, ...others } = await openStores(config, parts)
+export const createStores = async (live: LiveConfig, parts: StoreParts) => {
+  const { store, ...others } = await openStores(live, parts)
   const { log, metrics, warnings } = parts
   const measured = measureOperations(store, ({ op, durationMs, failed }) => {
     metrics.observe('store_duration_seconds', { op }, durationMs)
@@ -44,7 +45,7 @@ export const createStores = async (config: Config, parts: StoreParts) => {
     /** Tells the operator what the store failed at. */
     onFault: (operation: string, error: unknown): void => {
       // Memory only refuses what it has no room for.
-      if (config.sessions.store === 'memory') log.warn('the session store refused', { operation, err: error })
+      if (live.current.sessions.store === 'memory') log.warn('the session store refused', { operation, err: error })
       else warnings.raiseOutage('store_unavailable', storeSubject, error instanceof Error ? error.cause : error)
     },
     ...others,
@@ -59,7 +60,9 @@ export interface PoolStores {
 }
 
 /** `forPool` is called once for each pool. */
-const openStores = async (config: Config, parts: StoreParts) => {
+const openStores = async (live: LiveConfig, parts: StoreParts) => {
+  const config = live.current
+  const tenantLimits = () => live.current.tenant.limits
   const { log, metrics, warnings } = parts
   const { sessions } = config
   const onEvicted = tellEvictions(parts)
@@ -71,6 +74,7 @@ const openStores = async (config: Config, parts: StoreParts) => {
         tombstoneSeconds: sessions.tombstoneSeconds,
         supersededGraceMs,
         kvLimit: kvLimitOf(config),
+        tenantLimits,
         memory: { watch: watchProcessMemory, threshold: sessions.memoryThreshold },
         onEvicted,
       })
@@ -101,6 +105,7 @@ const openStores = async (config: Config, parts: StoreParts) => {
         tombstoneSeconds: sessions.tombstoneSeconds,
         supersededGraceMs,
         kvLimit: kvLimitOf(config),
+        tenantLimits,
         onCorrupted: () => metrics.add('corrupted_records_total', {}),
         onEvicted,
       })

@@ -19,6 +19,7 @@ export const reloadableOptions: readonly string[] = [
   'sessions.maxTtlSeconds',
   'sessions.unknownSession',
   'sessions.implicit',
+  'tenant.limits',
   'turns.maxJsonDepth',
   'turns.maxJsonKeys',
 ]

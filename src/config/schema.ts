@@ -73,6 +73,19 @@ const tenant = group({
     defaultText: 'random at every start with the memory store; required with Redis',
   }),
   secretFile: filePath.optional().describe('File that holds the secret, instead of `tenant.secret`.'),
+  limits: group({
+    maxSessions: integer(1, 10_000_000)
+      .optional()
+      .describe(
+        'Live sessions of a tenant at most, over all gateways. Default: no limit. See [tenants](tenants.md#limits).',
+      ),
+    maxStoredBytes: bytes(1, 1_000_000_000_000_000)
+      .optional()
+      .describe('Stored KV of a tenant at most, over all gateways. Default: no limit.'),
+    maxTurns: integer(1, 1_000_000)
+      .optional()
+      .describe('Turns of sessions of a tenant at a time at most, over all gateways. Default: no limit.'),
+  }),
   principalHeader: headerName
     .optional()
     .describe(

@@ -6,10 +6,10 @@ import { StoreUnavailableError } from '../sessions/session-store.ts'
 import type { TurnTicket } from './turn-ticket.ts'
 
 /**
- * Result of a session lookup for a turn. `created`: by the first turn of a name. `store_unavailable`: also of a create that
- * goes on without a session.
+ * Result of a session lookup for a turn. `created`: by the first turn of a name. `limited`: its tenant has as much as it
+ * may. `store_unavailable`: also of a create that goes on without a session.
  */
-export type LookupResult = 'active' | 'created' | 'expired' | 'deleted' | 'unknown' | 'store_unavailable'
+export type LookupResult = 'active' | 'created' | 'expired' | 'deleted' | 'unknown' | 'limited' | 'store_unavailable'
 
 /** Kind of a request. */
 export type RequestRoute =

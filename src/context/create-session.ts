@@ -13,6 +13,7 @@ import { type Route, routeTurn } from './route-turn.ts'
 import { newSessionId, type SessionIdCipher, sessionKeyOf } from './session-id.ts'
 import type { TurnParts } from './session-turn.ts'
 import type { Tenants } from './tenant.ts'
+import { limitError } from './tenant-limit-errors.ts'
 import { abandonTurn, startPlainTurn, startSessionTurn, withStatus } from './turn.ts'
 import type { TurnTicket } from './turn-ticket.ts'
 
@@ -58,6 +59,7 @@ export const createCreateSession = (
     try {
       const outcome = await parts.store.create({ ...session, turnId, leaseMs: settings.leaseMs, retryOf })
       if (outcome.kind === 'key-reused') throw new GatewayError('idempotency_key_reused', { param: 'Idempotency-Key' })
+      if (outcome.kind === 'limited') throw limitError(outcome)
       return outcome
     } catch (error) {
       if (error instanceof GatewayError) throw error
@@ -88,7 +90,7 @@ export const createCreateSession = (
         requestHeaders: { 'x-session-id': id, ...forward.requestHeaders },
       }
     } catch (error) {
-      await abandonTurn(parts, { key: record.key, turnId })
+      await abandonTurn(parts, { key: record.key, tenant, turnId })
       throw error
     }
   }
@@ -129,4 +131,4 @@ interface CheckedCreate extends CreateBody {
   readonly retryOf: IdempotencyKey | undefined
 }
 
-type WrittenSession = Exclude<CreateOutcome, { readonly kind: 'key-reused' }>
+type WrittenSession = Extract<CreateOutcome, { readonly record: unknown }>

@@ -226,7 +226,8 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings, stopping:
     seen.outcome = failureOf(turn)
     // The pod first: the store may be unavailable for longer.
     await releaseClaim(ending)
-    await endRetry.execute(() => store.abandon({ key: ticket.session.key, turnId: ticket.turnId }), stopping)
+    const { key, tenant } = ticket.session
+    await endRetry.execute(() => store.abandon({ key, tenant, turnId: ticket.turnId }), stopping)
     parts.triggerSweep()
   }
 

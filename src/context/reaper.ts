@@ -23,6 +23,8 @@ export interface ReaperSettings {
 
 /** Sessions or removals per step: turns are served between two steps, in this process and in the store. */
 const maxStepSize = 10
+/** Sessions of a step that only reads most of them. */
+const recountStepSize = 100
 /** For a removal, and for a search for orphans. */
 const timeLimitMs = 10_000
 const maxRetryDelayMs = 30_000
@@ -80,6 +82,11 @@ export const createReaper = (
 
   const evictDue = async (): Promise<void> => {
     while ((await queue.evict(stepSize)) === stepSize && !stopping.signal.aborted) await setImmediate()
+  }
+
+  /** To the end of the first round; from then on some sessions at each sweep. */
+  const recount = async (): Promise<void> => {
+    while ((await queue.recount(recountStepSize)) && !stopping.signal.aborted) await setImmediate()
   }
 
   const postpone = (removal: Removal): Promise<void> => {
@@ -161,6 +168,7 @@ export const createReaper = (
     try {
       await expireDue()
       await evictDue()
+      await recount()
       await removeDue()
       await removeOrphans()
     } catch (error) {

@@ -1,5 +1,6 @@
 import type { EngineFields, KvPresence } from '../kvcache/kv-connector.ts'
-import type { SessionKey, TenantKey } from '../sessions/session-record.ts'
+import type { TenantKey } from '../sessions/session-record.ts'
+import type { OwnedSession } from '../sessions/session-store.ts'
 import { admitTurn, RequestCancelledError } from './admit-turn.ts'
 import type { ForwardDecision, RequestScope } from './context-cache-manager.ts'
 import { reportFault } from './context-events.ts'
@@ -71,10 +72,10 @@ export const startPlainTurn = (
 /** Releases the lease of a turn that is not forwarded. Never rejects: a lease that stays expires. */
 export const abandonTurn = async (
   parts: Pick<TurnParts, 'store' | 'events'>,
-  turn: { readonly key: SessionKey; readonly turnId: string },
+  { key, tenant, turnId }: OwnedSession & { readonly turnId: string },
 ): Promise<void> => {
   try {
-    await parts.store.abandon(turn)
+    await parts.store.abandon({ key, tenant, turnId })
   } catch (error) {
     reportFault(parts.events, 'abandon', error)
   }

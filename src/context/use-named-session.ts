@@ -102,6 +102,7 @@ export const createUseNamedSession = (
     switch (begun.kind) {
       case 'unknown':
       case 'deleted':
+      case 'limited':
         return undefined
       case 'store_unavailable':
         return orUnnamed(() => runWithoutSession(parts, { ...common, key: wanted.key, model }, begun.kind))

@@ -9,6 +9,7 @@ import type { MissReason } from './response-headers.ts'
 import { sessionKeyOf } from './session-id.ts'
 import type { TurnParts } from './session-turn.ts'
 import type { Tenants } from './tenant.ts'
+import { limitError } from './tenant-limit-errors.ts'
 import { abandonTurn } from './turn.ts'
 import type { TurnTicket } from './turn-ticket.ts'
 import { runWithoutSession } from './without-session.ts'
@@ -64,6 +65,8 @@ export const createUseSession = (
     switch (begun.kind) {
       case 'store_unavailable':
         return plainTurn(turn, 'store_unavailable', { 'x-session-id': id })
+      case 'limited':
+        throw limitError(begun)
       case 'unknown':
         rejectUnknown('session_not_found')
         return plainTurn(turn, 'session_not_found')

@@ -61,6 +61,18 @@ export const errorCodes = {
     status: 429,
     message: 'Too many turns are under way and waiting right now. Try again after the time that Retry-After names.',
   },
+  tenant_session_limit: {
+    status: 429,
+    message: 'This caller has as many sessions as it may. Delete some, or let them expire.',
+  },
+  tenant_storage_limit: {
+    status: 429,
+    message: 'The stored KV of this caller fills the room that it has. Delete some sessions, or let them expire.',
+  },
+  tenant_turn_limit: {
+    status: 429,
+    message: 'This caller has as many turns under way as it may. Try again when one of them has ended.',
+  },
   internal_error: { status: 500, message: 'The gateway failed to handle the request. Please try again.' },
   session_store_unavailable: {
     status: 503,

@@ -9,6 +9,22 @@ export interface KvLimit {
   readonly threshold: number
 }
 
+/** What one tenant may have at a time. Undefined: as much as the store takes. */
+export interface TenantLimits {
+  /** Live sessions. Those that have expired may count until the next sweep. */
+  readonly maxSessions?: number | undefined
+  /** Bytes of stored KV. */
+  readonly maxStoredBytes?: number | undefined
+  /** Turns of sessions, from their begin to their end or, where none is reported, to the end of their lease. */
+  readonly maxTurns?: number | undefined
+}
+
+/** Which of its limits a tenant has reached. */
+export type TenantLimit = 'sessions' | 'stored-bytes' | 'turns'
+
+/** `kvStatus` of a session whose KV was not stored because its tenant stores as much as it may. */
+export const kvTenantFullStatus = 'tenant_full'
+
 /** `kvStatus` of a session whose stored KV was evicted. */
 export const kvEvictedStatus = 'kv_evicted'
 

@@ -38,6 +38,11 @@ export interface RemovalQueue {
    * limit, in up to `limit` steps; resolves to the number of steps. Nothing that a turn uses is evicted.
    */
   evict(limit: number): Promise<number>
+  /**
+   * Sets right what is counted of tenants' stored KV, where it has a limit, a step of some `limit` sessions at a time.
+   * Resolves to whether there is more to do before all of it was looked at once, as it must be before the first turn.
+   */
+  recount(limit: number): Promise<boolean>
   /** Up to `limit` due removals. Unless acknowledged they are due again after `leaseMs`: finish the work by then. */
   claim(options: { readonly limit: number; readonly leaseMs: number }): Promise<readonly Removal[]>
   /** Acknowledges removals. One requeued since the claim is due again; one claimed by another process is ignored. */

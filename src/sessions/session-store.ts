@@ -1,3 +1,4 @@
+import type { TenantLimit } from './limits.ts'
 import type { SessionKey, SessionRecord, StoredKv, TenantKey, TokenTotals } from './session-record.ts'
 
 /** A session, which behaves as if it did not exist to every other tenant. */
@@ -35,6 +36,16 @@ export type CreateOutcome =
   | { readonly kind: 'existing'; readonly record: SessionRecord }
   /** The idempotency key is known with another body. */
   | { readonly kind: 'key-reused' }
+  | Limited
+
+/**
+ * The tenant has as much as it may, and nothing was begun. A new session, and an expired one that would start anew, count
+ * as sessions; a new one is also refused when the KV of the tenant's last turn did not fit, and still would not.
+ */
+export interface Limited {
+  readonly kind: 'limited'
+  readonly limit: TenantLimit
+}
 
 /** A turn that is about to be sent to an engine. It holds a lease, so that the session cannot expire under it. */
 export interface BeginTurn extends OwnedSession {
@@ -73,6 +84,7 @@ export type BeginOutcome =
   | { readonly kind: 'deleted' }
   /** Never existed, forgotten, unreadable, or another tenant's: these look alike. */
   | { readonly kind: 'unknown' }
+  | Limited
 
 /** A turn whose answer completed. */
 export interface CompleteTurn extends OwnedSession {
@@ -140,7 +152,7 @@ export interface SessionStore {
    * Releases the lease of a failed turn. A *creating* session without another lease goes, with its idempotency key; an
    * *expired* one stays so. The removal of one ended or forgotten is queued again: the turn may have left KV in a pod.
    */
-  abandon(turn: { readonly key: SessionKey; readonly turnId: string }): Promise<void>
+  abandon(turn: OwnedSession & { readonly turnId: string }): Promise<void>
   /**
    * Makes `kv` the session's stored KV if no later turn's is there yet, and takes its artefact off the removal queue;
    * the artefact it replaces is queued. `createdAtMs` is of the record that `complete` returned. `false`: the session
@@ -148,7 +160,8 @@ export interface SessionStore {
    * (never announced, or in removal after its grace: it may be gone); it is queued for removal, due at once. Repeating
    * a commit that won changes nothing. Under a limit of stored KV, that of other sessions is evicted: of expired ones
    * first, then the least recently used (a turn uses KV when it begins), weighted by size, never of one in a turn.
-   * Their KV status is `kv_evicted`. Much eviction takes Redis several round trips.
+   * Their KV status is `kv_evicted`. Much eviction takes Redis several round trips. KV beyond the tenant's limit is not
+   * committed (`tenant_full`), and evicts nothing.
    */
   commitKv(commit: Pick<SessionRecord, 'key' | 'createdAtMs'> & { readonly kv: StoredKv }): Promise<boolean>
   /** Records why a completed turn left no stored KV. An earlier turn's artefact stays: its prefix is still right. */

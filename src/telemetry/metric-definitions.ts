@@ -62,7 +62,7 @@ export const metricDefinitions = {
   lookups_total: counter(
     'Session lookups of turns, by result and by what names the session; creates that go on without a session count, too.',
     {
-      result: ['active', 'created', 'expired', 'deleted', 'unknown', 'store_unavailable'],
+      result: ['active', 'created', 'expired', 'deleted', 'unknown', 'limited', 'store_unavailable'],
       named_by: '`id`, kinds of `sessions.implicit.names`',
     },
   ),

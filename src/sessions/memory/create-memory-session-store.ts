@@ -1,5 +1,5 @@
 import { nanoid } from 'nanoid'
-import type { Evicted, KvLimit } from '../limits.ts'
+import type { Evicted, KvLimit, TenantLimits } from '../limits.ts'
 import type { RemovalQueue } from '../removal-queue.ts'
 import type { SessionDirectory } from '../session-directory.ts'
 import type { SessionStore } from '../session-store.ts'
@@ -21,6 +21,8 @@ export interface MemorySessionStoreOptions {
   readonly supersededGraceMs?: number
   /** Default: no limit. */
   readonly kvLimit?: KvLimit | undefined
+  /** Read at each use. Default: no limits. */
+  readonly tenantLimits?: (() => TenantLimits) | undefined
   /** Evicts sessions while the process uses more than this share, 0 to 1, of its memory limit. Default: no limit. */
   readonly memory?: { readonly watch: MemoryWatch; readonly threshold: number }
   /** The store's clock, in milliseconds since 1970. Default `Date.now`. */
@@ -38,13 +40,14 @@ export const createMemorySessionStore = ({
   tombstoneSeconds = 86_400,
   supersededGraceMs = 5000,
   kvLimit,
+  tenantLimits = () => ({}),
   memory,
   nowMs = Date.now,
   onEvicted = () => {},
 }: MemorySessionStoreOptions = {}): SessionStore & RemovalQueue & SessionDirectory => {
   const identity = nanoid()
   const removals = new MemoryRemovals()
-  const table = new SessionTable({ removals, maxSessions, tombstoneSeconds, kvLimit, onEvicted })
+  const table = new SessionTable({ removals, maxSessions, tombstoneSeconds, kvLimit, tenantLimits, onEvicted })
   const directory = new MemoryDirectory(table)
   const sessions = new MemorySessions({ table, directory, removals, supersededGraceMs })
   const stopWatch = memory?.watch(({ usedBytes, limitBytes }) => {
@@ -78,6 +81,7 @@ export const createMemorySessionStore = ({
       return { ended, hasMore: ended >= limit }
     },
     evict: async (limit) => table.evict(limit, nowMs()),
+    recount: async () => false,
     claim: async (options) => removals.claim(options, nowMs()),
     ack: async (claimed) => {
       for (const each of claimed) removals.ack(each, nowMs())

@@ -1,4 +1,4 @@
-import { clampCount, kvStoreFullStatus, maxBranches } from '../limits.ts'
+import { clampCount, kvStoreFullStatus, kvTenantFullStatus, maxBranches } from '../limits.ts'
 import { branchKeyOf, type SessionKey, type TenantKey } from '../session-record.ts'
 import type {
   BeginNamedOutcome,
@@ -39,7 +39,7 @@ export class MemorySessions {
 
   create(wanted: NewSession, nowMs: number): CreateOutcome {
     const { key, tenant, retryOf } = wanted
-    const known = retryOf && this.#table.findRetry(retryOf.digest, nowMs)
+    const known = retryOf && this.#table.retryKeys.find(retryOf.digest, nowMs)
     const mayFind = retryOf !== undefined && retryOf.use !== 'record-only'
     if (mayFind && known !== undefined && known.bodyDigest !== retryOf.bodyDigest) return { kind: 'key-reused' }
     // Looked up only now: it may end the session, and its key is forgotten with it.
@@ -51,37 +51,60 @@ export class MemorySessions {
       return present.tenant === tenant ? this.#join(present, wanted, nowMs) : { kind: 'key-reused' }
     }
     const expiresAtMs = nowMs + wanted.ttlSeconds * 1000
-    const leases = [{ turnId: wanted.turnId, untilMs: nowMs + wanted.leaseMs }]
+    const lease = leaseOf(wanted, nowMs)
+    const refusal = this.#table.usage.refusalOfNew(tenant, wanted.turnId, nowMs)
+    if (refusal !== undefined) return refusal
+    const leases = [lease]
     const retryDigest = retryOf?.digest
     const state = { state: 'creating', by: 'id', branches: noBranches } as const
     const added = this.#table.add({ ...wanted, ...state, retryDigest, expiresAtMs, leases }, nowMs)
+    this.#table.usage.beginTurn(tenant, lease)
     if (retryOf !== undefined) {
       const isAmbiguous = earlier !== undefined || (known !== undefined && known.session === undefined)
-      this.#table.rememberRetry(retryOf, isAmbiguous ? undefined : key, nowMs)
+      this.#table.retryKeys.remember(retryOf, isAmbiguous ? undefined : key, nowMs)
     }
     return { kind: 'created', record: toRecord(added) }
   }
 
   begin({ key, tenant, turnId, leaseMs }: BeginTurn, nowMs: number): BeginOutcome {
+    const { usage } = this.#table
     const lease = { turnId, untilMs: nowMs + leaseMs }
     const session = this.#table.findLive(key, nowMs)
     if (session?.tenant === tenant) {
+      const refusal = usage.refusalOfTurn(tenant, turnId, nowMs)
+      if (refusal !== undefined) return refusal
+      usage.beginTurn(tenant, lease)
       this.#take(session, lease, nowMs)
       return { kind: 'active', record: toRecord(session), nowMs }
     }
     const tombstone = session === undefined ? this.#table.findTombstone(key, nowMs) : undefined
     if (tombstone?.tenant !== tenant) return { kind: 'unknown' }
-    return tombstone.kind === 'deleted' ? { kind: 'deleted' } : beginExpired(tombstone, lease, nowMs)
+    if (tombstone.kind === 'deleted') return { kind: 'deleted' }
+    const refusal = usage.refusalOfRestart(tenant, turnId, nowMs)
+    if (refusal !== undefined) return refusal
+    usage.beginTurn(tenant, lease)
+    return beginExpired(tombstone, lease, nowMs)
   }
 
   beginNamed(turn: BeginNamedTurn, nowMs: number): BeginNamedOutcome {
+    const { usage } = this.#table
+    const { key, tenant, turnId } = turn
+    const present = this.#table.findLive(key, nowMs) ?? this.#table.findTombstone(key, nowMs)
+    if (present !== undefined && present.tenant !== tenant) return unknown
+    const outcome = usage.refusalOfTurn(tenant, turnId, nowMs) ?? this.#beginOwnNamed(turn, nowMs)
+    if ('record' in outcome || outcome.kind === 'expired') usage.beginTurn(tenant, leaseOf(turn, nowMs))
+    return outcome
+  }
+
+  #beginOwnNamed(turn: BeginNamedTurn, nowMs: number): BeginNamedOutcome {
     const { key, tenant, maxNamedSessions } = turn
     const session = this.#table.findLive(key, nowMs)
-    if (session !== undefined) return session.tenant === tenant ? this.#beginBranch(session, turn, nowMs) : unknown
+    if (session !== undefined) return this.#beginBranch(session, turn, nowMs)
     const tombstone = this.#table.findTombstone(key, nowMs)
-    if (tombstone !== undefined && tombstone.tenant !== tenant) return unknown
     if (tombstone?.kind === 'deleted' && !this.#isRemoved(key, nowMs)) return { kind: 'deleted' }
     if (!this.#table.makeRoomForNamed(tenant, maxNamedSessions, nowMs)) return unknown
+    const refusal = this.#table.usage.refusalOfNew(tenant, turn.turnId, nowMs)
+    if (refusal !== undefined) return refusal
     const branches = [branchOf(turn, nowMs)]
     if (tombstone?.kind === 'expired') {
       tombstone.branches = branches
@@ -91,6 +114,7 @@ export class MemorySessions {
   }
 
   complete(turn: CompleteTurn, nowMs: number): CompleteOutcome {
+    this.#table.usage.endTurn(turn.tenant, turn.turnId)
     const session = this.#table.findLive(turn.key, nowMs)
     const tombstone = session === undefined ? this.#table.findTombstone(turn.key, nowMs) : undefined
     const owner = session?.tenant ?? tombstone?.tenant ?? turn.tenant
@@ -109,7 +133,8 @@ export class MemorySessions {
     return { kind: 'gone' }
   }
 
-  abandon({ key, turnId }: { readonly key: SessionKey; readonly turnId: string }, nowMs: number): void {
+  abandon({ key, tenant, turnId }: Parameters<SessionStore['abandon']>[0], nowMs: number): void {
+    this.#table.usage.endTurn(tenant, turnId)
     const session = this.#table.findLive(key, nowMs)
     if (session === undefined) {
       const tombstone = this.#table.findTombstone(key, nowMs)
@@ -161,9 +186,10 @@ export class MemorySessions {
     }
     const isForward = session?.createdAtMs === createdAtMs && kv.turn >= (present?.turn ?? 0)
     const mayCommit = isForward && this.#removals.canCommit(kv.artefactId)
-    if (!mayCommit || !this.#table.hasRoomFor(session, kv, nowMs)) {
+    const fits = mayCommit && this.#table.usage.fits(session.tenant, kv.bytes, present?.bytes ?? 0)
+    if (!fits || !this.#table.hasRoomFor(session, kv, nowMs)) {
       this.#removals.queueArtefact(key, kv, nowMs)
-      if (mayCommit) session.kvStatus = kvStoreFullStatus
+      if (mayCommit) session.kvStatus = fits ? kvStoreFullStatus : kvTenantFullStatus
       return false
     }
     this.#removals.commit(kv.artefactId)
@@ -262,8 +288,13 @@ export class MemorySessions {
     return session?.tenant === tenant ? session : undefined
   }
 
-  #join(session: MemorySession, { turnId, leaseMs }: NewSession, nowMs: number): CreateOutcome {
-    this.#take(session, { turnId, untilMs: nowMs + leaseMs }, nowMs)
+  #join(session: MemorySession, wanted: NewSession, nowMs: number): CreateOutcome {
+    const lease = leaseOf(wanted, nowMs)
+    const { usage } = this.#table
+    const refusal = usage.refusalOfTurn(session.tenant, lease.turnId, nowMs)
+    if (refusal !== undefined) return refusal
+    usage.beginTurn(session.tenant, lease)
+    this.#take(session, lease, nowMs)
     return { kind: 'existing', record: toRecord(session) }
   }
 
@@ -303,7 +334,10 @@ export class MemorySessions {
 
 const unknown: BeginOutcome = { kind: 'unknown' }
 
-const leaseOf = ({ turnId, leaseMs }: BeginTurn, nowMs: number): TurnLease => ({ turnId, untilMs: nowMs + leaseMs })
+const leaseOf = ({ turnId, leaseMs }: Pick<BeginTurn, 'turnId' | 'leaseMs'>, nowMs: number): TurnLease => ({
+  turnId,
+  untilMs: nowMs + leaseMs,
+})
 
 const branchOf = ({ marks }: BeginNamedTurn, nowMs: number): Branch => ({ usedMs: nowMs, mark: marks.at(-1) ?? '' })
 

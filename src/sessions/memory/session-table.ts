@@ -1,8 +1,7 @@
-import { LRUCache } from 'lru-cache'
-import { type Evicted, type KvLimit, kvEvictedStatus } from '../limits.ts'
+import { type Evicted, type KvLimit, kvEvictedStatus, type TenantLimits } from '../limits.ts'
 import type { TenantName } from '../session-directory.ts'
 import type { SessionKey, StoredKv, TenantKey } from '../session-record.ts'
-import { type IdempotencyKey, StoreUnavailableError } from '../session-store.ts'
+import { StoreUnavailableError } from '../session-store.ts'
 import { DeadlineQueue } from './deadline-queue.ts'
 import { IdleOrder } from './idle-order.ts'
 import type { MemoryRemovals } from './memory-removals.ts'
@@ -14,8 +13,10 @@ import {
   type Tombstone,
 } from './memory-session.ts'
 import { NamedSessions } from './named-sessions.ts'
+import { RetryKeys } from './retry-keys.ts'
 import { ShardedMap } from './sharded-map.ts'
 import { TenantLists } from './tenant-lists.ts'
+import { TenantUsage } from './tenant-usage.ts'
 import { Tombstones } from './tombstones.ts'
 import { dueMsOf, hasExpired, heldUntilMs } from './turn-leases.ts'
 
@@ -25,14 +26,8 @@ export interface SessionTableOptions {
   readonly maxSessions: number
   readonly tombstoneSeconds: number
   readonly kvLimit: KvLimit | undefined
+  readonly tenantLimits: () => TenantLimits
   readonly onEvicted: (what: Evicted, count: number) => void
-}
-
-interface Remembered {
-  /** Undefined: several sessions were created alike, so a repeated create finds none of them. */
-  readonly session: SessionKey | undefined
-  readonly bodyDigest: string
-  readonly forgetAtMs: number
 }
 
 interface NewestQuery {
@@ -51,7 +46,9 @@ const evictionsPerStep = 64
 export class SessionTable {
   readonly #sessions = new ShardedMap<SessionKey, MemorySession>()
   readonly #tombstones: Tombstones
-  readonly #retryKeys: LRUCache<string, Remembered>
+  readonly retryKeys: RetryKeys
+  /** What tenants use of what they may have. */
+  readonly usage: TenantUsage
   readonly #deadlines = new DeadlineQueue<MemorySession>()
   readonly #order = new IdleOrder<MemorySession>()
   readonly #kvOrder = new IdleOrder<MemorySession>()
@@ -65,7 +62,8 @@ export class SessionTable {
   constructor(options: SessionTableOptions) {
     this.#options = options
     this.#tombstones = new Tombstones(options)
-    this.#retryKeys = new LRUCache({ maxSize: options.maxSessions, sizeCalculation: () => 1 })
+    this.retryKeys = new RetryKeys(options.maxSessions)
+    this.usage = new TenantUsage(options.tenantLimits, (...of) => this.#countOf(...of))
   }
 
   get size(): number {
@@ -99,19 +97,6 @@ export class SessionTable {
 
   findTombstone(key: SessionKey, nowMs: number): Tombstone | undefined {
     return this.#tombstones.find(key, nowMs)
-  }
-
-  findRetry(digest: string, nowMs: number): Remembered | undefined {
-    const known = this.#retryKeys.peek(digest)
-    return known !== undefined && known.forgetAtMs > nowMs ? known : undefined
-  }
-
-  rememberRetry(
-    { digest, bodyDigest, rememberMs }: IdempotencyKey,
-    session: SessionKey | undefined,
-    nowMs: number,
-  ): void {
-    this.#retryKeys.set(digest, { session, bodyDigest, forgetAtMs: nowMs + rememberMs })
   }
 
   /** Adds a held session replacing its tombstone. @throws StoreUnavailableError when turns hold all of a full store. */
@@ -186,6 +171,7 @@ export class SessionTable {
 
   setKv(session: MemorySession, kv: StoredKv, nowMs: number): void {
     this.#replaceKv(session, kv)
+    this.usage.kvStored(session.tenant)
     this.touch(session, nowMs)
   }
 
@@ -208,8 +194,7 @@ export class SessionTable {
   /** Ends a session without a tombstone, and forgets its idempotency key, so that the create can be repeated. */
   discard(session: MemorySession, nowMs: number): void {
     this.#end(session, nowMs)
-    const { key, retryDigest = '' } = session
-    if (this.#retryKeys.peek(retryDigest)?.session === key) this.#retryKeys.delete(retryDigest)
+    this.retryKeys.forget(session.retryDigest ?? '', session.key)
   }
 
   delete(key: SessionKey, ended: MemorySession | Tombstone, nowMs: number): void {
@@ -257,6 +242,12 @@ export class SessionTable {
     return found
   }
 
+  /** Live sessions of a tenant. At `limit` some that have expired are ended first. */
+  #countOf(tenant: TenantKey, limit: number, nowMs: number): number {
+    if (this.#tenants.count(tenant) >= limit) this.expireDue(evictionsPerStep, nowMs)
+    return this.#tenants.count(tenant)
+  }
+
   #endExpired(session: MemorySession, nowMs: number): void {
     if (session.state === 'creating') this.discard(session, nowMs)
     else this.#endWithTombstone(session, 'time', nowMs)
@@ -286,6 +277,7 @@ export class SessionTable {
   #replaceKv(session: MemorySession, kv: StoredKv | undefined): void {
     if (session.kv !== undefined) this.#artefactOwners.delete(session.kv.artefactId)
     if (session.kvPlace !== undefined) this.#kvOrder.delete(session.kvPlace)
+    this.usage.addKv(session.tenant, (kv?.bytes ?? 0) - (session.kv?.bytes ?? 0))
     session.kv = kv
     session.kvPlace = kv && this.#kvOrder.add(session, kv.bytes)
     if (session.place !== undefined) this.#order.resize(session.place, sessionBytes(session))

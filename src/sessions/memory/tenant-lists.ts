@@ -36,6 +36,12 @@ export class TenantLists {
     }
   }
 
+  /** How many live sessions a tenant has. */
+  count(tenant: TenantKey): number {
+    const { sessions, endedCount } = this.#lists.get(nameOf(tenant)) ?? { sessions: [], endedCount: 0 }
+    return sessions.length - endedCount
+  }
+
   /** Live sessions of a tenant, or of all, below this sequence, newest first. None may be added or ended meanwhile. */
   *newestFirst(tenant: TenantKey | TenantName | undefined, belowSequence: number): Generator<MemorySession> {
     const sessions = this.#lists.get(tenant === undefined ? everyone : nameOf(tenant))?.sessions ?? []

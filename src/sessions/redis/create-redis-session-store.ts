@@ -1,6 +1,6 @@
 import { nanoid } from 'nanoid'
 import type { RedisConnection } from '../../redis/redis-connection.ts'
-import { clampCount, type Evicted, type KvLimit } from '../limits.ts'
+import { clampCount, type Evicted, type KvLimit, type TenantLimit, type TenantLimits } from '../limits.ts'
 import type { Removal, RemovalQueue } from '../removal-queue.ts'
 import type { SessionDirectory } from '../session-directory.ts'
 import type { SessionKey, TenantKey } from '../session-record.ts'
@@ -13,6 +13,7 @@ import type {
   TurnExpiry,
   WholeSession,
 } from '../session-store.ts'
+import { createRecounting } from './recounting.ts'
 import { createScriptRunner, readAll, type ScriptReply } from './session-script-runner.ts'
 import { assertId, escapeLine, readTombstone, tenantIn, toRecord, unescapeLine } from './session-text.ts'
 
@@ -25,6 +26,8 @@ export interface RedisSessionStoreOptions {
   readonly supersededGraceMs?: number
   /** The same for every gateway that shares the store. Default: no limit. */
   readonly kvLimit?: KvLimit | undefined
+  /** Read at each use; the same for every gateway that shares the store. Default: no limits. */
+  readonly tenantLimits?: (() => TenantLimits) | undefined
   /** Called for every unreadable record that was dropped. */
   readonly onCorrupted?: () => void
   /** Called for every eviction of stored KV. */
@@ -47,15 +50,21 @@ const readRemoval = (claimed: unknown, claim: string): Removal => {
   }
 }
 
-const toCreateOutcome = (reply: ScriptReply, tenant: TenantKey): CreateOutcome =>
-  reply.outcome === 'key-reused'
-    ? { kind: 'key-reused' }
-    : { kind: reply.outcome === 'created' ? 'created' : 'existing', record: toRecord(reply.detail, tenant) }
+const toCreateOutcome = (reply: ScriptReply, tenant: TenantKey): CreateOutcome => {
+  const { outcome, detail } = reply
+  if (outcome === 'key-reused') return { kind: 'key-reused' }
+  if (outcome === 'limited') return { kind: 'limited', limit: toLimit(detail) }
+  return { kind: outcome === 'created' ? 'created' : 'existing', record: toRecord(detail, tenant) }
+}
+
+const toLimit = (detail: unknown): TenantLimit =>
+  detail === 'sessions' || detail === 'stored-bytes' ? detail : 'turns'
 
 const toBeginOutcome = (reply: ScriptReply, tenant: TenantKey): BeginOutcome => {
   const { outcome, nowMs } = reply
   if (outcome === 'active') return { kind: 'active', record: toRecord(reply.detail, tenant), nowMs }
   if (outcome === 'expired') return { kind: 'expired', ...readTombstone(reply.detail), cause: 'time', nowMs }
+  if (outcome === 'limited') return { kind: 'limited', limit: toLimit(reply.detail) }
   return { kind: outcome === 'deleted' ? 'deleted' : 'unknown' }
 }
 
@@ -89,6 +98,7 @@ export const createRedisSessionStore = ({
   tombstoneSeconds = 86_400,
   supersededGraceMs = 5000,
   kvLimit,
+  tenantLimits = () => ({}),
   onCorrupted = () => {},
   onEvicted = () => {},
 }: RedisSessionStoreOptions): SessionStore & RemovalQueue & SessionDirectory => {
@@ -96,6 +106,11 @@ export const createRedisSessionStore = ({
   const maxKvBytes = kvLimit === undefined ? '' : clampCount(kvLimit.maxBytes)
   /** What a Redis without a name is called: once it is known, as before it lost its data. */
   let storeName = nanoid()
+  const limitArgs = (...names: readonly (keyof TenantLimits)[]): readonly (string | number)[] => {
+    const limits = tenantLimits()
+    return names.map((name) => limits[name] ?? '')
+  }
+  const recounting = createRecounting((part, cursor, limit) => run('recount-kv', [part, cursor, limit]))
   return {
     async create(wanted) {
       const { tenant, sealedId, model, ttlSeconds, pod, leaseMs, retryOf } = wanted
@@ -104,11 +119,16 @@ export const createRedisSessionStore = ({
         : ['', '', '', '']
       const times = [leaseMs, ttlSeconds].map(clampCount)
       const texts = [sealedId, model, pod ?? ''].map(escapeLine)
-      return toCreateOutcome(await run('create', [...turnArgs(wanted), ...times, ...texts, ...retry]), tenant)
+      const limits = limitArgs('maxSessions', 'maxStoredBytes', 'maxTurns')
+      return toCreateOutcome(
+        await run('create', [...turnArgs(wanted), ...times, ...texts, ...retry, ...limits]),
+        tenant,
+      )
     },
 
     async begin(turn) {
-      return toBeginOutcome(await run('begin', [...turnArgs(turn), clampCount(turn.leaseMs)]), turn.tenant)
+      const args = [...turnArgs(turn), clampCount(turn.leaseMs), ...limitArgs('maxTurns', 'maxSessions')]
+      return toBeginOutcome(await run('begin', args), turn.tenant)
     },
 
     async beginNamed(turn) {
@@ -116,13 +136,20 @@ export const createRedisSessionStore = ({
       const texts = [sealedId, model].map(escapeLine)
       const numbers = [leaseMs, ttlSeconds].map(clampCount)
       const args = [...turnArgs(turn), ...numbers, ...texts, maxNamedSessions, marks.map(assertId).join(' ')]
-      return toBeginNamedOutcome(await run('begin-named', args), tenant)
+      const limits = limitArgs('maxTurns', 'maxSessions', 'maxStoredBytes')
+      return toBeginNamedOutcome(await run('begin-named', [...args, ...limits]), tenant)
     },
 
     async complete(turn) {
       const { usage } = turn
       const tokens = [usage.prompt, usage.output, usage.cached].map(clampCount)
-      const args = [...turnArgs(turn), escapeLine(turn.pod), ...tokens, ...expiryArgs(turn.expiry)]
+      const args = [
+        ...turnArgs(turn),
+        escapeLine(turn.pod),
+        ...tokens,
+        ...expiryArgs(turn.expiry),
+        ...limitArgs('maxTurns'),
+      ]
       const reply = await run('complete', args)
       if (reply.outcome === 'gone') return { kind: 'gone' }
       return {
@@ -132,15 +159,16 @@ export const createRedisSessionStore = ({
       }
     },
 
-    async abandon({ key, turnId }) {
-      await run('abandon', [key, turnId])
+    async abandon({ key, tenant, turnId }) {
+      await run('abandon', [key, turnId, tenant, ...limitArgs('maxTurns')])
     },
 
     async commitKv({ key, createdAtMs, kv }) {
       const sizes = [kv.tokens, kv.bytes, kv.turn].map(clampCount)
       const artefact = [assertId(kv.artefactId), escapeLine(kv.payload), ...sizes]
+      const limits = [supersededGraceMs, maxKvBytes, createdAtMs, ...limitArgs('maxStoredBytes')]
       for (;;) {
-        const reply = await run('commit-kv', [key, ...artefact, supersededGraceMs, maxKvBytes, createdAtMs])
+        const reply = await run('commit-kv', [key, ...artefact, ...limits])
         const evicted = Number(reply.detail)
         if (evicted > 0) onEvicted('kv-size', evicted)
         if (reply.outcome !== 'more') return reply.outcome === 'committed'
@@ -213,6 +241,10 @@ export const createRedisSessionStore = ({
       const dropped = Number((await run('evict', [clampCount(kvLimit.maxBytes * kvLimit.threshold), limit])).detail)
       if (dropped > 0) onEvicted('kv-size', dropped)
       return dropped
+    },
+
+    async recount(limit) {
+      return recounting(tenantLimits().maxStoredBytes !== undefined, limit)
     },
 
     async claim({ limit, leaseMs }) {

@@ -2,4 +2,6 @@ import { memoryUnderTest } from './memory-under-test.ts'
 import { describeSessionStore } from './session-store-suite.ts'
 import { testOptions } from './store-under-test.ts'
 
-describeSessionStore('the memory session store', async () => memoryUnderTest({ maxSessions: 1000, ...testOptions }))
+describeSessionStore('the memory session store', async (tenantLimits) =>
+  memoryUnderTest({ maxSessions: 1000, ...testOptions, tenantLimits }),
+)

@@ -1,17 +1,20 @@
 import { expect, jest, test } from '@jest/globals'
+import type { Redis } from 'ioredis'
 import { identityOf } from '../../../src/app/stores.ts'
 import { createRedisSessionStore } from '../../../src/sessions/redis/create-redis-session-store.ts'
 import { useTestRedis } from '../../support/use-test-redis.ts'
 import { redisUnderTest } from './age-redis-store.ts'
 import { describeSessionStore } from './session-store-suite.ts'
-import { callsOn, sessionKey, testOptions } from './store-under-test.ts'
+import { alice, callsOn, sessionKey, testOptions } from './store-under-test.ts'
 
 const redis = useTestRedis()
 
 const onCorrupted = (): never => {
   throw new Error('The store cannot read a record of its own')
 }
-describeSessionStore('the Redis session store', () => redisUnderTest(redis(), { ...testOptions, onCorrupted }))
+describeSessionStore('the Redis session store', (tenantLimits) =>
+  redisUnderTest(redis(), { ...testOptions, tenantLimits, onCorrupted }),
+)
 
 test('one script evicts the KV of at most 16 sessions', async () => {
   const evicted: number[] = []
@@ -38,6 +41,35 @@ test('one script of a list ends at most 16 expired sessions', async () => {
 
   expect(await list()).toEqual({ records: [], hasMore: false })
   expect(await redis().raw.info('commandstats')).toContain('cmdstat_evalsha:calls=3,')
+})
+
+test.each([
+  { name: 'all counts', lose: (raw: Redis, prefix: string) => raw.del(`${prefix}k`) },
+  { name: 'those of a gateway without the limit', lose: (raw: Redis, prefix: string) => raw.hdel(`${prefix}k`, 'a') },
+])('lost counts of stored KV are found again: $name', async ({ lose }) => {
+  const under = await redisUnderTest(redis(), { tenantLimits: () => ({ maxStoredBytes: 100 }) })
+  const { createActive, storeKv, store } = callsOn(() => under)
+  for (const name of ['a', 'b', 'c']) await createActive({ key: sessionKey(name) })
+  await storeKv('kv-a', 1, { key: sessionKey('a'), bytes: 60 })
+  await lose(redis().raw, under.prefix)
+  await redis().raw.hset(`${under.prefix}k`, sessionKey('gone').slice(0, 22), `30 ${alice.slice(0, 22)}`)
+  await redis().raw.hincrby(`${under.prefix}k`, `=${alice.slice(0, 22)}`, 30)
+  while (await store().recount(1)) {}
+
+  expect(await storeKv('kv-b', 1, { key: sessionKey('b'), bytes: 41 })).toBe(false)
+  expect(await storeKv('kv-c', 1, { key: sessionKey('c'), bytes: 40 })).toBe(true)
+})
+
+test('without limits of tenants nothing of them is counted', async () => {
+  const under = await redisUnderTest(redis(), {})
+  const { begin, createActive, storeKv } = callsOn(() => under)
+  await createActive()
+  await begin()
+  await storeKv('kv')
+  const names = await redis().raw.keys(`${under.prefix}*`)
+  const kinds = new Set(names.map((found) => found.charAt(under.prefix.length)))
+  // The artefact, deadlines, the tenant's sessions and the session.
+  expect(kinds).toEqual(new Set(['a', 'd', 'n', 's']))
 })
 
 test('an announcement that arrives after its commit queues nothing', async () => {

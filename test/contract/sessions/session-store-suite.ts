@@ -1,4 +1,5 @@
 import { beforeEach, describe } from '@jest/globals'
+import type { TenantLimits } from '../../../src/sessions/limits.ts'
 import { describeExpiry } from './expiry-suite.ts'
 import { describeKvLimit } from './kv-limit-suite.ts'
 import { describeListing } from './listing-suite.ts'
@@ -6,6 +7,7 @@ import { describeNamedSessions } from './names-suite.ts'
 import { describeRemovalQueue } from './removal-queue-suite.ts'
 import { describeSessions } from './sessions-suite.ts'
 import { callsOn, type StoreUnderTest } from './store-under-test.ts'
+import { describeTenantLimits } from './tenant-limits-suite.ts'
 import { describeTurns } from './turns-suite.ts'
 
 /**
@@ -13,11 +15,16 @@ import { describeTurns } from './turns-suite.ts'
  * and returns, is compared with a model in `test/fuzz/sessions/session-stores.test.ts`, over random sequences of all
  * calls. Here: order, concurrency, limits, and texts and numbers of any form.
  */
-export const describeSessionStore = (name: string, make: () => Promise<StoreUnderTest>): void => {
+export const describeSessionStore = (
+  name: string,
+  make: (tenantLimits: () => TenantLimits) => Promise<StoreUnderTest>,
+): void => {
   describe(name, () => {
     let under: StoreUnderTest
+    let limits: TenantLimits = {}
     beforeEach(async () => {
-      under = await make()
+      limits = {}
+      under = await make(() => limits)
     })
     const calls = callsOn(() => under)
     describeSessions(calls)
@@ -27,5 +34,8 @@ export const describeSessionStore = (name: string, make: () => Promise<StoreUnde
     describeListing(calls)
     describeNamedSessions(calls)
     describeRemovalQueue(calls)
+    describeTenantLimits(calls, (next) => {
+      limits = next
+    })
   })
 }

@@ -122,7 +122,7 @@ export const callsOn = (under: () => StoreUnderTest) => {
       const named = { sealedId, model, ttlSeconds, marks: ['mark'], maxNamedSessions: 1000 }
       return store().beginNamed({ ...owned, turnId, leaseMs: 60_000, ...named, ...change })
     },
-    abandon: (turnId = 'turn-2', key = session) => store().abandon({ key, turnId }),
+    abandon: (turnId = 'turn-2', key = session) => store().abandon({ key, tenant: alice, turnId }),
     get: (owner: Owner = {}) => store().get({ ...owned, ...owner }),
     remove: (owner: Owner = {}) => store().remove({ ...owned, ...owner }),
     setTtl: (ttlSeconds: number, owner: Owner = {}) => store().setTtl({ ...owned, ...owner, ttlSeconds }),

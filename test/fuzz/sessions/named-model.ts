@@ -1,10 +1,11 @@
 import { maxBranches } from '../../../src/sessions/limits.ts'
 import { branchKeyOf, type SessionKey } from '../../../src/sessions/session-record.ts'
 import type { BeginNamedTurn } from '../../../src/sessions/session-store.ts'
-import type { ModelSession, SessionModel } from './session-model.ts'
+import { type ModelSession, takeLease } from './model-session.ts'
+import type { SessionModel } from './session-model.ts'
 
 interface BegunNamed {
-  readonly kind: 'created' | 'active' | 'expired' | 'deleted' | 'unknown'
+  readonly kind: 'created' | 'active' | 'expired' | 'deleted' | 'unknown' | 'limited'
   readonly key: SessionKey
 }
 
@@ -13,12 +14,22 @@ export const beginNamed = (model: SessionModel, turn: BeginNamedTurn): BegunName
   const { key, tenant, turnId, leaseMs } = turn
   const session = model.look(key)
   if (session !== undefined && session.tenant !== tenant) return { kind: 'unknown', key }
+  if (model.tenants.limitOfTurn(tenant, turnId) !== undefined) return { kind: 'limited', key }
+  const begun = beginOwn(model, turn)
+  if (/created|active|expired/.test(begun.kind)) model.tenants.beginTurn(tenant, turnId, leaseMs)
+  return begun
+}
+
+const beginOwn = (model: SessionModel, turn: BeginNamedTurn): BegunNamed => {
+  const { key, tenant, turnId, leaseMs } = turn
+  const session = model.look(key)
   if (session !== undefined && model.isLive(session)) return beginBranch(model, session, turn)
   if (session?.state === 'deleted' && !isRemoved(model, key)) return { kind: 'deleted', key }
+  if (model.tenants.limitOfSession(tenant, { isNew: true }) !== undefined) return { kind: 'limited', key }
   const branches = new Map([[0, { usedMs: model.nowMs, mark: turn.marks.at(-1) ?? '' }]])
   if (session?.state === 'expired') {
     session.branches = branches
-    model.begin(key, tenant, turnId, leaseMs)
+    model.takeUp(session, turnId, leaseMs)
     return { kind: 'expired', key }
   }
   model.removals.narrowSession(key)
@@ -37,7 +48,7 @@ const beginBranch = (model: SessionModel, session: ModelSession, turn: BeginName
   if (branch !== undefined) {
     if (branch.tenant !== session.tenant) return { kind: 'unknown', key }
     branch.ttlSeconds = ttlSeconds
-    model.takeLease(branch, turn.turnId, turn.leaseMs)
+    takeLease(branch, turn, model.nowMs)
     return { kind: 'active', key }
   }
   model.removals.narrowSession(key)

@@ -1,5 +1,5 @@
 import type { SessionRecord } from '../../../src/sessions/session-record.ts'
-import type { ModelSession } from './session-model.ts'
+import type { ModelSession } from './model-session.ts'
 
 /** The fields of a session that are compared; none without a session. */
 export const pick = <T extends SessionRecord | ModelSession, K extends keyof T>(

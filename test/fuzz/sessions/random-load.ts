@@ -70,7 +70,7 @@ export class RandomLoad {
   async #end(): Promise<void> {
     const turn = this.#takeTurn()
     if (turn === undefined) return
-    if (this.#next() < 0.1) return this.store.abandon(turn)
+    if (this.#next() < 0.1) return this.store.abandon({ ...turn, tenant })
     const isHeld = turn.untilMs > this.nowMs && turn.deletions === this.#deletionsOf(turn.key)
     const usage = { prompt: 10, output: 1, cached: 5 }
     const { kind } = await this.store.complete({ ...turn, tenant, pod: 'pod:1', usage, expiry: { kind: 'keep' } })

@@ -1,5 +1,3 @@
-import type { KvLimit } from '../../../src/sessions/limits.ts'
-import { maxLeases } from '../../../src/sessions/limits.ts'
 import {
   branchKeyOf,
   type SessionKey,
@@ -8,38 +6,11 @@ import {
   type TokenTotals,
 } from '../../../src/sessions/session-record.ts'
 import type { NewSession, TurnExpiry } from '../../../src/sessions/session-store.ts'
+import { type ModelOptions, type ModelSession, takeLease } from './model-session.ts'
 import { RemovalModel } from './removal-model.ts'
-
-export interface ModelSession {
-  readonly key: SessionKey
-  readonly tenant: TenantKey
-  readonly sealedId: string
-  readonly model: string
-  state: 'creating' | 'active' | 'expired' | 'deleted'
-  createdAtMs: number
-  expiresAtMs: number
-  ttlSeconds: number
-  turns: number
-  tokens: TokenTotals
-  pod: string | undefined
-  kv: StoredKv | undefined
-  kvStatus: string | undefined
-  readonly leases: Map<string, number>
-  retryDigest: string | undefined
-  forgetAtMs: number
-  /** Branches beside the first are in no list. */
-  readonly isListed: boolean
-  /** By number: when the prompt was last begun, and its last mark. */
-  branches: Map<number, { readonly usedMs: number; readonly mark: string }>
-}
+import { TenantModel } from './tenant-model.ts'
 
 const noTokens: TokenTotals = { prompt: 0, output: 0, cached: 0 }
-
-export interface ModelOptions {
-  readonly tombstoneMs: number
-  readonly supersededGraceMs: number
-  readonly kvLimit: KvLimit
-}
 
 /** What a store must do, as plainly as possible: each step looks at everything one by one, and ends what is over. */
 export class SessionModel {
@@ -47,10 +18,12 @@ export class SessionModel {
   readonly removals = new RemovalModel(() => this.nowMs)
   readonly retryKeys = new Map<string, { session: SessionKey | undefined; bodyDigest: string; forgetAtMs: number }>()
   readonly #options: ModelOptions
+  readonly tenants: TenantModel
   nowMs = 0
 
   constructor(options: ModelOptions) {
     this.#options = options
+    this.tenants = new TenantModel(this, options.tenantLimits)
   }
 
   advance(milliseconds: number): void {
@@ -120,19 +93,21 @@ export class SessionModel {
     })
   }
 
-  create(wanted: NewSession): { readonly kind: 'created' | 'existing' | 'key-reused'; readonly key: SessionKey } {
-    const { key, tenant, retryOf } = wanted
+  create(wanted: NewSession): {
+    readonly kind: 'created' | 'existing' | 'key-reused' | 'limited'
+    readonly key: SessionKey
+  } {
+    const { key, tenant, turnId, leaseMs, retryOf } = wanted
     const known = retryOf && this.retryKeys.get(retryOf.digest)
     const finds = retryOf !== undefined && retryOf.use !== 'record-only'
     if (finds && known !== undefined && known.bodyDigest !== retryOf.bodyDigest) return { kind: 'key-reused', key }
     const named = known?.session && this.live(known.session, tenant)
     const earlier = retryOf?.use === 'find-or-record' || (named?.turns ?? 0) <= 1 ? named : undefined
     const present = (finds ? earlier : undefined) ?? this.live(key)
-    if (present !== undefined) {
-      if (present.tenant !== tenant) return { kind: 'key-reused', key }
-      this.takeLease(present, wanted.turnId, wanted.leaseMs)
-      return { kind: 'existing', key: present.key }
-    }
+    if (present !== undefined) return this.#join(present, wanted)
+    const limit = this.tenants.limitOfSession(tenant, { isNew: true }) ?? this.tenants.limitOfTurn(tenant, turnId)
+    if (limit !== undefined) return { kind: 'limited', key }
+    this.tenants.beginTurn(tenant, turnId, leaseMs)
     this.add({ ...wanted, isListed: true, branches: new Map() })
     if (retryOf !== undefined) {
       const { digest, bodyDigest, rememberMs } = retryOf
@@ -146,11 +121,36 @@ export class SessionModel {
     return { kind: 'created', key }
   }
 
-  begin(key: SessionKey, tenant: TenantKey, turnId: string, leaseMs: number): ModelSession['state'] | 'unknown' {
+  #join(
+    present: ModelSession,
+    { tenant, turnId, leaseMs }: NewSession,
+  ): { readonly kind: 'existing' | 'key-reused' | 'limited'; readonly key: SessionKey } {
+    const { key } = present
+    if (present.tenant !== tenant) return { kind: 'key-reused', key }
+    if (this.tenants.limitOfTurn(tenant, turnId) !== undefined) return { kind: 'limited', key }
+    this.tenants.beginTurn(tenant, turnId, leaseMs)
+    takeLease(present, { turnId, leaseMs }, this.nowMs)
+    return { kind: 'existing', key }
+  }
+
+  begin(
+    key: SessionKey,
+    tenant: TenantKey,
+    turnId: string,
+    leaseMs: number,
+  ): ModelSession['state'] | 'unknown' | 'limited' {
     const session = this.look(key)
     if (session?.tenant !== tenant) return 'unknown'
     if (session.state === 'deleted') return 'deleted'
-    this.takeLease(session, turnId, leaseMs)
+    const restarts = session.state === 'expired'
+    if (restarts && this.tenants.limitOfSession(tenant, { isNew: false }) !== undefined) return 'limited'
+    if (this.tenants.limitOfTurn(tenant, turnId) !== undefined) return 'limited'
+    this.tenants.beginTurn(tenant, turnId, leaseMs)
+    return this.takeUp(session, turnId, leaseMs)
+  }
+
+  takeUp(session: ModelSession, turnId: string, leaseMs: number): ModelSession['state'] {
+    takeLease(session, { turnId, leaseMs }, this.nowMs)
     if (session.state === 'expired') session.forgetAtMs = Math.max(session.forgetAtMs, this.nowMs + leaseMs)
     return session.state
   }
@@ -160,6 +160,7 @@ export class SessionModel {
     tenant: TenantKey,
     turn: { readonly turnId: string; readonly pod: string; readonly usage: TokenTotals; readonly expiry: TurnExpiry },
   ): 'completed' | 'gone' {
+    this.tenants.endTurn(tenant, turn.turnId)
     const session = this.look(key)
     if (session !== undefined && session.tenant !== tenant) return 'gone'
     const isHeld = session?.leases.has(turn.turnId) ?? false
@@ -190,7 +191,8 @@ export class SessionModel {
     return 'completed'
   }
 
-  abandon(key: SessionKey, turnId: string): void {
+  abandon(key: SessionKey, tenant: TenantKey, turnId: string): void {
+    this.tenants.endTurn(tenant, turnId)
     const session = this.look(key)
     session?.leases.delete(turnId)
     if (session === undefined || !this.isLive(session)) this.removals.queueSession(key, undefined)
@@ -232,12 +234,19 @@ export class SessionModel {
     const session = this.live(key)
     if (session?.kv?.artefactId === kv.artefactId) {
       session.kv = kv
+      this.tenants.refusedBytes.delete(session.tenant)
       return true
     }
     // The removal of the session carries it already.
     if (this.removals.carries(key, kv.artefactId)) return false
     if (session === undefined || !this.mayCommit(key, kv, isLate)) {
       this.removals.queueArtefact(key, kv, this.nowMs)
+      return false
+    }
+    if (!this.tenants.fits(key, kv)) {
+      this.tenants.refused(session, kv)
+      this.removals.queueArtefact(key, kv, this.nowMs)
+      session.kvStatus = 'tenant_full'
       return false
     }
     if (this.isTooMuch(key, kv)) {
@@ -251,6 +260,7 @@ export class SessionModel {
     }
     session.kv = kv
     session.kvStatus = undefined
+    this.tenants.refusedBytes.delete(session.tenant)
     return true
   }
 
@@ -301,17 +311,6 @@ export class SessionModel {
       isListed,
       branches,
     })
-  }
-
-  takeLease(session: ModelSession, turnId: string, leaseMs: number): void {
-    const earlierMs = session.leases.get(turnId) ?? 0
-    for (const [other, untilMs] of session.leases) {
-      if (untilMs <= this.nowMs) session.leases.delete(other)
-    }
-    session.leases.delete(turnId)
-    const [endsFirst] = [...session.leases].sort(([, a], [, b]) => a - b)
-    if (endsFirst !== undefined && session.leases.size >= maxLeases) session.leases.delete(endsFirst[0])
-    session.leases.set(turnId, Math.max(earlierMs, this.nowMs + leaseMs))
   }
 
   #revive(session: ModelSession): void {

@@ -1,5 +1,6 @@
 import { describe, test } from '@jest/globals'
 import * as fc from 'fast-check'
+import type { TenantLimits } from '../../../src/sessions/limits.ts'
 import { redisUnderTest } from '../../contract/sessions/age-redis-store.ts'
 import { memoryUnderTest } from '../../contract/sessions/memory-under-test.ts'
 import type { StoreUnderTest } from '../../contract/sessions/store-under-test.ts'
@@ -12,18 +13,34 @@ const kvLimit = { maxBytes: 8, threshold: 0.75 }
 const times = { tombstoneMs: 10 * unitMs, supersededGraceMs: unitMs, kvLimit }
 const options = { tombstoneSeconds: times.tombstoneMs / 1000, supersededGraceMs: times.supersededGraceMs, kvLimit }
 
-const exercise = (make: () => Promise<StoreUnderTest>) =>
-  fc.asyncProperty(fc.array(storeOperation, { maxLength: 120, size: 'max' }), async (operations: StoreOperation[]) => {
-    const run = new StoreExercise(await make(), times)
-    for (const operation of operations) await run.perform(operation)
-  })
+const anyLimits: fc.Arbitrary<TenantLimits> = fc.oneof(
+  fc.constant({}),
+  fc.record(
+    {
+      maxSessions: fc.constantFrom(1, 2),
+      maxStoredBytes: fc.integer({ min: 3, max: 6 }),
+      maxTurns: fc.constantFrom(1, 2),
+    },
+    { requiredKeys: [] },
+  ),
+)
+
+const exercise = (make: (tenantLimits: TenantLimits) => Promise<StoreUnderTest>) =>
+  fc.asyncProperty(
+    fc.array(storeOperation, { maxLength: 120, size: 'max' }),
+    anyLimits,
+    async (operations: StoreOperation[], tenantLimits) => {
+      const run = new StoreExercise(await make(tenantLimits), { ...times, tenantLimits })
+      for (const operation of operations) await run.perform(operation)
+    },
+  )
 
 describe('whatever is done to it, in any order,', () => {
   const redis = useTestRedis()
 
   test('the memory store does what the model does', async () => {
     await fc.assert(
-      exercise(async () => memoryUnderTest(options)),
+      exercise(async (tenantLimits) => memoryUnderTest({ ...options, tenantLimits: () => tenantLimits })),
       { numRuns: 200 },
     )
   })
@@ -32,9 +49,11 @@ describe('whatever is done to it, in any order,', () => {
     const onCorrupted = (): never => {
       throw new Error('A record that the store itself wrote cannot be read')
     }
-    const under = await redisUnderTest(redis(), { ...options, onCorrupted })
-    const makeRedis = async (): Promise<StoreUnderTest> => {
+    let limits: TenantLimits = {}
+    const under = await redisUnderTest(redis(), { ...options, tenantLimits: () => limits, onCorrupted })
+    const makeRedis = async (tenantLimits: TenantLimits): Promise<StoreUnderTest> => {
       await redis().raw.flushdb()
+      limits = tenantLimits
       return under
     }
     await fc.assert(exercise(makeRedis), { numRuns: 50 })

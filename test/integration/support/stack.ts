@@ -48,8 +48,8 @@ export interface Stack {
   readonly redis: RunningRedis | undefined
   /** The gateway of this index that runs now. */
   gateway(index?: number): RunningGateway
-  /** Starts a gateway again on its port, after its end. */
-  restartGateway(index?: number): Promise<RunningGateway>
+  /** Starts a gateway again on its port, after its end. `env`: changes of its configuration. */
+  restartGateway(index?: number, env?: Readonly<Record<string, string>>): Promise<RunningGateway>
   /** Starts Redis again on its port and in its folder, after its end. */
   restartRedis(): Promise<RunningRedis>
   /** Names of the KV files in the store. */
@@ -121,7 +121,7 @@ export const startStack = async (options: StackOptions = {}): Promise<Stack> => 
     const gatewayCount = options.gateways ?? 1
     const [clientPort = 0, ...extprocPorts] = await freePorts(1 + gatewayCount)
     const gateways: RunningGateway[] = []
-    const launch = async (index: number): Promise<RunningGateway> => {
+    const launch = async (index: number, env: Readonly<Record<string, string>> = {}): Promise<RunningGateway> => {
       const gateway = await startGateway({
         extprocPort: extprocPorts[index],
         env: {
@@ -139,6 +139,7 @@ export const startStack = async (options: StackOptions = {}): Promise<Stack> => 
           KV_DIR: kvDirectory,
           ...(redis === undefined ? {} : { REDIS_URL: redis.url }),
           ...options.env,
+          ...env,
         },
         onLine,
       })
@@ -179,7 +180,7 @@ export const startStack = async (options: StackOptions = {}): Promise<Stack> => 
         if (gateway === undefined) throw new Error(`there is no gateway ${index}`)
         return gateway
       },
-      restartGateway: (index = 0) => launch(index),
+      restartGateway: (index = 0, env = {}) => launch(index, env),
       restartRedis: async () => {
         redis = await launchRedis(redis?.port)
         return redis

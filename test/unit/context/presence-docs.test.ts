@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import { missReasons } from '../../../src/context/response-headers.ts'
 import { notStoredReasons } from '../../../src/kvcache/reasons.ts'
-import { kvStoreFullStatus } from '../../../src/sessions/limits.ts'
+import { kvStoreFullStatus, kvTenantFullStatus } from '../../../src/sessions/limits.ts'
 
 const page = readFileSync(new URL('../../../docs/presence.md', import.meta.url), 'utf8')
 
@@ -15,7 +15,10 @@ const rowsUnder = (heading: string): readonly (readonly string[])[] => {
 describe('docs/presence.md', () => {
   test.each([
     { heading: 'Misses', reasons: missReasons },
-    { heading: 'None', reasons: [...notStoredReasons, kvStoreFullStatus, 'store_unavailable', 'response_cached'] },
+    {
+      heading: 'None',
+      reasons: [...notStoredReasons, kvStoreFullStatus, kvTenantFullStatus, 'store_unavailable', 'response_cached'],
+    },
   ])('has every reason under $heading once, and no other, with what to do', ({ heading, reasons }) => {
     const rows = rowsUnder(heading)
     expect(new Set(rows.map(([reason = '']) => reason.slice(1, -1)))).toEqual(new Set(reasons))

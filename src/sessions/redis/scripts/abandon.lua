@@ -1,8 +1,10 @@
 #!lua flags=allow-oom
 -- Releases the lease of a turn that failed.
--- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 turn id
+-- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 turn id, 5 tenant, 6 '' if turns of a tenant have no limit
 -- Returns: 'done'
 --- @include session
+--- @include tenant-turns
+uncount_turn(ARGV[5], ARGV[4], ARGV[6])
 local session = load(ARGV[3])
 if not session then
   -- It may have been forgotten while the turn ran, and the turn may have left KV in its pod.

@@ -1,18 +1,20 @@
 #!lua
 -- Begins a turn of the session that a client's name chooses, and creates it where there is none.
 -- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 tenant, 5 turn id, 6 lease ms, 7 ttl seconds, 8 sealed id, 9 model,
---       10 named sessions of the tenant at most, 11 marks of the prompt, oldest first, separated by blanks
--- Returns: 'active', 'created' or 'expired' with a snapshot, 'deleted', or 'unknown'
+--       10 named sessions of the tenant at most, 11 marks of the prompt, oldest first, separated by blanks; of the tenant
+--       at most, each '' without a limit: 12 turns at a time, 13 sessions, 14 bytes of stored KV
+-- Returns: 'active', 'created' or 'expired' with a snapshot, 'deleted', 'unknown', or 'limited' with the limit
 --- @include arguments
 --- @include kv-groups
 --- @include quick-begin
 --- @include prompts
+--- @include tenant-turns
 local marks = ARGV[11]
 
 -- Whether the prompt continues that of branch 0, the session itself, further than that of another one.
 local function continues_first(name)
   local _, branch = read_prompts(name, marks)
-  if branch ~= 0 then
+  if branch ~= 0 or not count_turn(ARGV[4], ARGV[5], ARGV[6], ARGV[12]) then
     return false
   end
   remember_prompt(name, 0, marks)
@@ -25,10 +27,16 @@ end
 --- @include session
 --- @include new-session
 --- @include branches
+--- @include tenant-room
 local key, tenant = ARGV[3], ARGV[4]
 local lease_ends, most_named = now + ARGV[6], tonumber(ARGV[10])
 
+local function count()
+  count_turn(tenant, ARGV[5], ARGV[6], ARGV[12])
+end
+
 local function begin(session)
+  count()
   session[LEASES] = take_lease(session[LEASES], ARGV[5], lease_ends)
   save(session)
   touch_kv(name_of(session.key))
@@ -36,6 +44,7 @@ local function begin(session)
 end
 
 local function create(branch_key, ttl_seconds)
+  count()
   return write_new({
     key = branch_key, tenant = tenant, turn = ARGV[5], lease_ms = ARGV[6], ttl_seconds = ttl_seconds,
     sealed_id = ARGV[8], model = ARGV[9], pod = '', retry = '',
@@ -123,6 +132,9 @@ local session = load(key)
 if session and session[TENANT] ~= name_of(tenant) then
   return reply('unknown')
 end
+if not has_turn_room(tenant, ARGV[5], ARGV[12]) then
+  return reply('limited', 'turns')
+end
 if is_live(session) then
   local used, branch = read_prompts(name_of(key), marks)
   if not branch then
@@ -157,10 +169,15 @@ end
 if not make_room() then
   return reply('unknown')
 end
+local limit = limit_of_session(tenant, ARGV[13], ARGV[14])
+if limit then
+  return reply('limited', limit)
+end
 redis.call('ZADD', named_key(tenant), now, name_of(key))
 redis.call('DEL', branches_key(key))
 remember_prompt(name_of(key), 0, marks)
 if session and session[STATE] == expired then
+  count()
   session[LEASES] = take_lease(session[LEASES], ARGV[5], lease_ends)
   save(session, 'PX', math.max(redis.call('PTTL', session_key(key)), tonumber(ARGV[6]), 1))
   return reply('expired', snapshot(session))

@@ -2,13 +2,13 @@
 -- Makes an announced artefact the session's stored KV, unless a later turn's is there.
 -- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 artefact, 5 payload, 6 tokens, 7 bytes, 8 turn,
 --       9 grace ms of the artefact it replaces, 10 bytes that may be stored at most, or '' for no limit,
---       11 when the life of the session began that the artefact is of
+--       11 when the life of the session began that the artefact is of, 12 bytes of a tenant at most, or ''
 -- Returns: 'committed', 'refused', or 'more' (call again to make room), with the number of artefacts evicted
 --- @include session
 --- @include kv-eviction
 local session, artefact = load(ARGV[3]), ARGV[4]
 local id = 'a:' .. artefact
-local bytes, limit_bytes = tonumber(ARGV[7]), tonumber(ARGV[10])
+local bytes, limit_bytes, tenant_bytes = tonumber(ARGV[7]), tonumber(ARGV[10]), tonumber(ARGV[12])
 local evicted = 0
 -- A script holds up the turns of all sessions, so each call makes only some of the room.
 local most_at_once = 16
@@ -32,16 +32,37 @@ local function store()
   end
   save(session)
   untrack_kv(name_of(ARGV[3]))
-  if limit_bytes then
-    track_kv(name_of(ARGV[3]), bytes)
+  if limit_bytes or tenant_bytes then
+    track_kv(name_of(ARGV[3]), bytes, tenant_bytes and session[TENANT] or '')
   end
+  if tenant_bytes then
+    redis.call('HDEL', kv_sizes, '!' .. session[TENANT])
+  end
+end
+
+-- Whether the artefact fits into what the tenant may store, in place of what the session has stored.
+local function fits_tenant()
+  if not tenant_bytes then
+    return true
+  end
+  local tenant = session[TENANT]
+  local own, owner = counted_kv(name_of(ARGV[3]))
+  local others = tenant_kv_bytes(tenant) - (owner == tenant and own or 0)
+  if others + bytes <= tenant_bytes then
+    return true
+  end
+  -- Of its own accord more than the limit says nothing of the room that is left.
+  if bytes <= tenant_bytes then
+    redis.call('HSET', kv_sizes, '!' .. tenant, ARGV[7])
+  end
+  return false
 end
 
 -- Whether the artefact fits in place of what the session has stored, after evictions: 'yes', 'no', or 'more' to go on.
 local function make_room()
   local name = name_of(ARGV[3])
   local function fits()
-    return stored_kv_bytes() - (tonumber(redis.call('HGET', kv_sizes, name)) or 0) + bytes <= limit_bytes
+    return stored_kv_bytes() - counted_kv(name) + bytes <= limit_bytes
   end
   if not limit_bytes or fits() then
     return 'yes'
@@ -69,7 +90,7 @@ if is_live(session) then
   -- Once a removal was claimed the artefact may be gone already, and after it was acknowledged it is.
   local waits = redis.call('ZSCORE', removals, id) and redis.call('HEXISTS', removal_key(id), 'n') == 0
   if waits and session[CREATED] == ARGV[11] and tonumber(ARGV[8]) >= turn_of(stored) then
-    local room = make_room()
+    local room = fits_tenant() and make_room() or 'tenant'
     if room == 'more' then
       return reply('more', evicted)
     end
@@ -84,7 +105,7 @@ if is_live(session) then
       end
       return reply('committed', evicted)
     end
-    session[KV_STATUS] = 'store_full'
+    session[KV_STATUS] = room == 'tenant' and 'tenant_full' or 'store_full'
     save(session)
   end
 end

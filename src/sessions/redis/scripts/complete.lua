@@ -1,9 +1,12 @@
 #!lua flags=allow-oom
 -- Counts a turn, releases its lease, and makes a creating or expired session active.
 -- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 tenant, 5 turn id, 6 pod, 7 prompt tokens, 8 output tokens,
---       9 cached tokens, 10 'keep', 'set' or 'slide', 11 ttl seconds, 12 the new deadline (11 and 12 for 'set')
+--       9 cached tokens, 10 'keep', 'set' or 'slide', 11 ttl seconds, 12 the new deadline (11 and 12 for 'set'),
+--       13 '' if turns of a tenant have no limit
 -- Returns: 'completed' with a snapshot, 'repeated' likewise if it counted nothing, or 'gone'
 --- @include arguments
+--- @include tenant-turns
+uncount_turn(ARGV[4], ARGV[5], ARGV[13])
 -- The fast path, as in begin.lua: a live session of the tenant that only this turn holds.
 do
   local name = string.sub(ARGV[3], 1, 22)

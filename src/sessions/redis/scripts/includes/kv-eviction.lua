@@ -27,7 +27,7 @@ local function next_victim(spared)
   for group = smallest_group, largest_group do
     local session, used_ms = oldest_of(group, spared)
     if session then
-      local score = (now - used_ms) * tonumber(redis.call('HGET', kv_sizes, name_of(session.key)) or 0)
+      local score = (now - used_ms) * counted_kv(name_of(session.key))
       if not greatest or score > greatest then
         victim, greatest = session, score
       end
@@ -49,7 +49,7 @@ local function evict_kv(bytes, limit, spared)
   local _, looked = end_due(limit)
   local dropped = 0
   while looked < limit and dropped < limit do
-    local spared_bytes = spared and tonumber(redis.call('HGET', kv_sizes, spared)) or 0
+    local spared_bytes = spared and counted_kv(spared) or 0
     local victim = stored_kv_bytes() - spared_bytes > bytes and next_victim(spared)
     if not victim then
       break

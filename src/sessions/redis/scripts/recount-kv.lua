@@ -1,0 +1,31 @@
+#!lua flags=allow-oom
+-- Compares a part of what is counted as stored KV of tenants with the sessions, and sets it right. Sessions may have stored
+-- KV before tenants had a limit, and counts may be lost.
+-- ARGV: 1 prefix, 2 tombstone ms, 3 'sessions' or 'counts': which are gone through, 4 cursor, 5 how many, about
+-- Returns: 'done' with the next cursor: '0' at the end
+--- @include session
+local function bytes_of(session)
+  local own_record = session[RECORD] == '' and select(2, read_artefact(session[ARTEFACT])) or session[RECORD]
+  return tonumber(string.match(own_record or '', '^%d+ %d+ (%d+) ')) or 0
+end
+
+local function recount(name)
+  local session = read(name)
+  if not is_live(session) or session[ARTEFACT] == '' then
+    untrack_kv(name)
+    return
+  end
+  local bytes, counted, tenant = bytes_of(session), counted_kv(name)
+  if bytes ~= counted or (bytes > 0 and tenant ~= session[TENANT]) then
+    track_kv(name, bytes, session[TENANT])
+  end
+end
+
+local command = ARGV[3] == 'sessions' and { 'ZSCAN', deadlines } or { 'HSCAN', kv_sizes }
+local scanned = redis.call(command[1], command[2], ARGV[4], 'COUNT', ARGV[5])
+for at = 1, #scanned[2], 2 do
+  if #scanned[2][at] == 22 then
+    recount(scanned[2][at])
+  end
+end
+return reply('done', scanned[1])
