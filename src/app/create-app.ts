@@ -10,6 +10,7 @@ import { poolsOf } from '../config/pools.ts'
 import { redactConfig } from '../config/redact.ts'
 import { createContextCacheManager } from '../context/create-context-cache-manager.ts'
 import { createPools } from '../context/pools.ts'
+import { createFormerSecret } from '../crypto/former-secret.ts'
 import { createHealthState } from '../extproc/health.ts'
 import type { ListenAddress } from '../extproc/listener.ts'
 import { createExtProcServer } from '../extproc/server.ts'
@@ -71,6 +72,7 @@ export const createApp = async (
   const log = limitRepeats(parts.log)
   const warnings = createWarnings(parts.log)
   const { store, forPool, onFault } = await createStores(live, { log, metrics, warnings })
+  const former = createFormerSecret(config.tenant.previousSecret)
   const activity = new Activity()
   const tracing = await createConfiguredTracing(config, { log, version: parts.version })
   const recorded = createContextEvents(metrics, log, { onStoreFault: onFault, warnings, activity })
@@ -79,7 +81,7 @@ export const createApp = async (
   const roomAt = (pod: string): void => admission.roomAt(pod)
   const [firstPool, ...otherPools] = await Promise.all(
     poolsOf(config).map((pool) =>
-      createPool(pool, live, { stores: forPool(pool.name), log, metrics, warnings, roomAt, tracing }),
+      createPool(pool, live, { stores: forPool(pool.name), log, metrics, warnings, roomAt, former, tracing }),
     ),
   )
   if (firstPool === undefined) throw new Error('the configuration was not checked')
@@ -90,6 +92,7 @@ export const createApp = async (
       pools: createPools([firstPool.pool, ...otherPools.map(({ pool }) => pool)]),
       events: tracing?.followEvents(recorded) ?? recorded,
       admission,
+      former,
       responseCache: createResponseCaching(config, metrics),
       nowMs: () => performance.now(),
       tracer: tracing?.tracer,

@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto'
 import type { LiveConfig } from '../config/live-config.ts'
 import { defaultPoolName, type PoolConfig, poolsOf } from '../config/pools.ts'
 import type { Pool } from '../context/pools.ts'
+import type { FormerSecret } from '../crypto/former-secret.ts'
 import { createEngineHttp } from '../engines/engine-http.ts'
 import { createCacheSalts } from '../kvcache/cache-salts.ts'
 import { createClaimSeal } from '../kvcache/claim-seal.ts'
@@ -57,6 +58,7 @@ export const createPool = async (
     readonly log: Logger
     readonly metrics: Metrics
     readonly warnings: Warnings
+    readonly former: FormerSecret | undefined
     /** A pod has room for another turn. */
     readonly roomAt: (pod: string) => void
     /** Default: turns are not followed. */
@@ -71,6 +73,8 @@ export const createPool = async (
   const selected = await selectedConnector(kvConfig)
   const access = engineAccessOf(poolConfig)
   const secret = secretOf(name, config.tenant.secret)
+  const formerSecret = parts.former && secretOf(name, parts.former.secret)
+  const isFormer = (tenant: string): boolean => parts.former?.has(tenant) === true
   const pods = await createPodSource(poolConfig, config, {
     ...parts,
     access,
@@ -87,7 +91,7 @@ export const createPool = async (
     instanceOf: (pod) => pods.pods().find(({ address }) => address === pod)?.instance,
     http,
     access,
-    salts: createCacheSalts(secret),
+    salts: createCacheSalts(secret, formerSecret === undefined ? undefined : { secret: formerSecret, has: isFormer }),
     maxTurnMs: config.turns.leaseSeconds * 1000,
     orphanGraceMs: config.reaper.announceGraceMs,
     maxArtefactBytes: maxStoreBytes === undefined ? undefined : maxStoreBytes * storeThreshold,
@@ -95,7 +99,12 @@ export const createPool = async (
     warnings,
     log,
   })
-  const kv = createKvCache(connector, { name: selected.name, pool: name, seal: createClaimSeal(secret), log })
+  const kv = createKvCache(connector, {
+    name: selected.name,
+    pool: name,
+    seal: createClaimSeal(secret, formerSecret),
+    log,
+  })
   const checks = createEngineChecks({ ...parts, kv, pods })
   const costs = createCostModel({ initialMsPerToken: kvConfig.prefillMsPerToken })
   const onFault = (operation: string, error: unknown): void =>

@@ -71,12 +71,18 @@ const checkResponseCache = (
     ['turns.maxBodyBytes'],
   )
 
-const checkSecret = (sessions: ParsedConfig['sessions'], tenant: ParsedConfig['tenant']): readonly ConfigProblem[] =>
-  problemIf(
+const checkSecret = (sessions: ParsedConfig['sessions'], tenant: ParsedConfig['tenant']): readonly ConfigProblem[] => [
+  ...problemIf(
     storeOf(sessions) === 'redis' && tenant.secret === undefined,
     'tenant.secret',
     'sessions in Redis outlive the process, and so must the secret: give tenant.secret or tenant.secretFile',
-  )
+  ),
+  ...problemIf(
+    tenant.previousSecret !== undefined && tenant.previousSecret === tenant.secret,
+    'tenant.previousSecret',
+    'is the same as tenant.secret: give the other one, or none',
+  ),
+]
 
 const checkAdmission = (
   admission: ParsedConfig['admission'],

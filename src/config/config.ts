@@ -8,13 +8,20 @@ type StoreChoice =
 
 /** The effective configuration: complete, checked, frozen. */
 export type Config = DeepReadonly<Omit<ParsedConfig, 'tenant' | 'sessions'>> & {
-  readonly tenant: DeepReadonly<Omit<ParsedConfig['tenant'], 'secret' | 'secretFile'>> & { readonly secret: string }
+  readonly tenant: DeepReadonly<Omit<ParsedConfig['tenant'], 'secret' | 'secretFile' | 'previousSecretFile'>> & {
+    readonly secret: string
+  }
   readonly sessions: DeepReadonly<Omit<ParsedConfig['sessions'], 'store' | 'redisUrl' | 'redisUrlFile'>> & StoreChoice
 }
 
 /** Fills in defaults that depend on other options, and freezes everything. `parsed` has passed `checkAcrossOptions`. */
 export const completeConfig = (parsed: ParsedConfig, options: { readonly generateSecret: () => string }): Config => {
-  const { secret = options.generateSecret(), secretFile: _secretFile, ...tenant } = parsed.tenant
+  const {
+    secret = options.generateSecret(),
+    secretFile: _file,
+    previousSecretFile: _previousFile,
+    ...tenant
+  } = parsed.tenant
   const { store, redisUrl, redisUrlFile: _redisUrlFile, implicit, ...sessions } = parsed.sessions
   const names = implicit.names.filter((name) => name !== noNames)
   const choice: StoreChoice =

@@ -147,7 +147,13 @@ const toValue = (text: string, type: ConfigOption['type']): unknown => {
 }
 
 /** Options that may be in a file of their own, which the option `…File` names. */
-const fileOptions = ['listen.admin.token', 'tenant.secret', 'engines.apiKey', 'sessions.redisUrl']
+const fileOptions = [
+  'listen.admin.token',
+  'tenant.secret',
+  'tenant.previousSecret',
+  'engines.apiKey',
+  'sessions.redisUrl',
+]
 
 /** Sets options from the files named for them, without surrounding white space. */
 const fillFromFiles = (tree: Tree, report: Report) => {

@@ -73,6 +73,12 @@ const tenant = group({
     defaultText: 'random at every start with the memory store; required with Redis',
   }),
   secretFile: filePath.optional().describe('File that holds the secret, instead of `tenant.secret`.'),
+  previousSecret: tenantSecret
+    .optional()
+    .describe(
+      'Another secret that is accepted while the secret is rotated: sessions that began under it live on. See [rotation](tenants.md#rotating-the-secret).',
+    ),
+  previousSecretFile: filePath.optional().describe('File that holds it, instead of `tenant.previousSecret`.'),
   limits: group({
     maxSessions: integer(1, 10_000_000)
       .optional()

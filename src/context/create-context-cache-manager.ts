@@ -1,4 +1,5 @@
 import { createSlices } from '../async/slices.ts'
+import type { FormerSecret } from '../crypto/former-secret.ts'
 import type { JsonLimits } from '../json/scan-json-object.ts'
 import { type InferenceApi, inferenceApiOf } from '../openai/create-body.ts'
 import { engineUseOf } from '../openai/engine-paths.ts'
@@ -56,6 +57,8 @@ export type ContextParts = Omit<TurnParts, 'hitCheck'> &
     readonly store: SessionStore & RemovalQueue & SessionDirectory
     /** Undefined: the response cache is off. */
     readonly responseCache?: ResponseCacheParts | undefined
+    /** Undefined: only `secret` is accepted. */
+    readonly former?: FormerSecret | undefined
     /** A clock that never goes back, milliseconds. */
     readonly nowMs: () => number
     /** Default: requests and turns are not followed. */
@@ -65,11 +68,11 @@ export type ContextParts = Omit<TurnParts, 'hitCheck'> &
 /** The context module of a gateway process: dispatches requests to their handlers, and turns errors into decisions. */
 export const createContextCacheManager = (given: ContextParts, settings: ContextSettings) => {
   const { events } = given
-  const tickets = createTickets(settings.secret)
+  const tickets = createTickets(settings.secret, given.former)
   const parts = { ...given, hitCheck: createHitCheck(events), tickets }
   const slices = createSlices()
-  const tenants = createTenants(settings)
-  const sessionIds = createSessionIdCipher(settings.secret)
+  const tenants = createTenants({ ...settings, former: given.former })
+  const sessionIds = createSessionIdCipher(settings.secret, given.former)
   const reaper = createReaper({ ...parts, queue: parts.store }, settings.reaper)
   const turns = createActiveTurns({ ...parts, triggerSweep: () => reaper.triggerSweep() }, settings)
   const createSession = createCreateSession({ ...parts, tenants, sessionIds, slices }, settings)

@@ -3,8 +3,13 @@ import type { Slices } from '../async/slices.ts'
 import type { JsonLimits } from '../json/scan-json-object.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 import { parseJsonObject } from '../openai/parse-json-object.ts'
-import { digestOf, type SessionRecord } from '../sessions/session-record.ts'
-import { type SessionStore, StoreUnavailableError, type WholeSession } from '../sessions/session-store.ts'
+import { digestOf, type SessionRecord, type TenantKey } from '../sessions/session-record.ts'
+import {
+  type SessionPage,
+  type SessionStore,
+  StoreUnavailableError,
+  type WholeSession,
+} from '../sessions/session-store.ts'
 import type { Decision, GatewayRequest, HeadersDecision } from './context-cache-manager.ts'
 import type { ContextEvents } from './context-events.ts'
 import type { Pools } from './pools.ts'
@@ -52,7 +57,14 @@ export const createManageSessions = (
     }
   }
 
-  const patch = (id: string, owner: Owner): HeadersDecision<TurnTicket> => ({
+  /** Calls the store as the tenant, and where that finds nothing, as the one by the other secret. */
+  const asEither = async <T>(owners: Owners, call: (owner: Owner) => Promise<T>): Promise<T> => {
+    const [first, former] = owners
+    const found = await call(first)
+    return former === undefined || found ? found : call(former)
+  }
+
+  const patch = (id: string, owners: Owners): HeadersDecision<TurnTicket> => ({
     kind: 'need-body',
     decide: async (body, scope) => {
       const limits = { ...settings, maxBytes: maxPatchBytes }
@@ -63,15 +75,25 @@ export const createManageSessions = (
           message: 'Give the new time to live: {"ttl": 3600}.',
         })
       const ttlSeconds = checkTtl(change.get('ttl'), settings, 'ttl')
-      return found(await callStore('set_ttl', parts.store.setTtl({ ...owner, ttlSeconds })), id)
+      return found(
+        await callStore(
+          'set_ttl',
+          asEither(owners, (owner) => parts.store.setTtl({ ...owner, ttlSeconds })),
+        ),
+        id,
+      )
     },
   })
 
-  const remove = async (id: string, owner: Owner): Promise<Decision<TurnTicket>> => {
-    const removed = await callStore('remove', parts.store.remove(owner))
+  const remove = async (id: string, owners: Owners): Promise<Decision<TurnTicket>> => {
+    const removed = await callStore(
+      'remove',
+      asEither(owners, (owner) => parts.store.remove(owner)),
+    )
     if (!removed) throw new GatewayError('session_not_found')
-    parts.events.sessionDeleted(owner.key)
-    parts.pools.forget(owner.key)
+    const [{ key }] = owners
+    parts.events.sessionDeleted(key)
+    parts.pools.forget(key)
     await within(settings.deleteWaitMs, parts.reaper.sweepAndWait())
     return response({ id, object: 'context.deleted', deleted: true })
   }
@@ -80,10 +102,11 @@ export const createManageSessions = (
     /** `GET /v1/context?limit=20&after=ctx_…`: the caller's sessions, newest first. @throws GatewayError */
     list: async (request: GatewayRequest, query: URLSearchParams): Promise<Decision<TurnTicket>> => {
       const tenant = parts.tenants.tenantOf(request)
-      const page = await callStore('list', parts.store.list({ tenant, ...readPage(query) }))
+      const former = parts.tenants.formerTenantOf(request)
+      const page = await callStore('list', listOf(parts.store, { ...readPage(query), tenant, former }))
       const sessions = page.records.map((record) => ({
         record,
-        named: parts.sessionIds.decrypt(record.sealedId, tenant),
+        named: parts.sessionIds.decrypt(record.sealedId, record.tenant),
       }))
       return response({
         object: 'list',
@@ -100,22 +123,54 @@ export const createManageSessions = (
       }
       const tenant = parts.tenants.tenantOf(request)
       if (!isSessionId(id)) throw new GatewayError('session_not_found')
-      const owner: Owner = { key: sessionKeyOf(id), tenant }
+      const key = sessionKeyOf(id)
+      const former = parts.tenants.formerTenantOf(request)
+      const owners: Owners =
+        former === undefined
+          ? [{ key, tenant }]
+          : [
+              { key, tenant },
+              { key, tenant: former },
+            ]
       switch (request.method) {
         case 'DELETE':
-          return remove(id, owner)
+          return remove(id, owners)
         case 'PATCH':
           checkJsonBody(request)
           if (request.endOfStream) throw new GatewayError('invalid_json', { message: 'The request has no body.' })
-          return patch(id, owner)
+          return patch(id, owners)
         default:
-          return found(await callStore('get', parts.store.get(owner)), id)
+          return found(
+            await callStore(
+              'get',
+              asEither(owners, (owner) => parts.store.get(owner)),
+            ),
+            id,
+          )
       }
     },
   }
 }
 
+/** The tenant's sessions, and behind them those of the tenant by the other secret. */
+const listOf = async (
+  store: Pick<SessionStore, 'get' | 'list'>,
+  query: Parameters<SessionStore['list']>[0] & { readonly former: TenantKey | undefined },
+): Promise<SessionPage> => {
+  const { former, limit, after } = query
+  if (former === undefined) return store.list(query)
+  if (after !== undefined && (await store.get({ key: after, tenant: former })) !== undefined)
+    return store.list({ tenant: former, limit, after })
+  const { records, hasMore } = await store.list(query)
+  if (hasMore) return { records, hasMore }
+  const room = limit - records.length
+  const rest = await store.list({ tenant: former, limit: Math.max(1, room), after: undefined })
+  return { records: [...records, ...rest.records.slice(0, room)], hasMore: rest.hasMore || rest.records.length > room }
+}
+
 type Owner = Pick<SessionRecord, 'key' | 'tenant'>
+/** The session as the tenant's, and as that of the tenant by the other secret, while secrets are rotated. */
+type Owners = readonly [Owner, Owner?]
 
 const response = (body: unknown): Decision<TurnTicket> => ({ kind: 'response', status: 200, body, headers: {} })
 

@@ -1,5 +1,6 @@
 import { createHash, hash } from 'node:crypto'
 import { nanoid } from 'nanoid'
+import type { FormerSecret } from '../crypto/former-secret.ts'
 import { deriveKey, open, seal } from '../crypto/seal.ts'
 import type { SessionKey, TenantKey } from '../sessions/session-record.ts'
 
@@ -39,8 +40,9 @@ export interface SessionIdCipher {
   decrypt(encrypted: string, tenant: TenantKey): NamedSessionId | undefined
 }
 
-export const createSessionIdCipher = (secret: string): SessionIdCipher => {
-  const keyFor = (tenant: TenantKey) => deriveKey(secret, 'session id', tenant)
+export const createSessionIdCipher = (secret: string, former?: FormerSecret): SessionIdCipher => {
+  const keyFor = (tenant: TenantKey) =>
+    deriveKey(former?.has(tenant) === true ? former.secret : secret, 'session id', tenant)
   return {
     encrypt: (id, tenant, namedBy) => {
       const text = namedBy === undefined ? id : `${id} ${namedBy}`

@@ -1,4 +1,5 @@
 import { createHmac } from 'node:crypto'
+import type { FormerSecret } from '../crypto/former-secret.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 import type { TenantKey } from '../sessions/session-record.ts'
 import type { GatewayRequest } from './context-cache-manager.ts'
@@ -7,6 +8,8 @@ import type { GatewayRequest } from './context-cache-manager.ts'
 export interface Tenants {
   /** @throws GatewayError `invalid_api_key` when the request carries no credential, an empty one, or several. */
   tenantOf(request: GatewayRequest): TenantKey
+  /** The tenant by the other secret, while secrets are rotated; else undefined. @throws as `tenantOf` */
+  formerTenantOf(request: GatewayRequest): TenantKey | undefined
 }
 
 /**
@@ -23,20 +26,29 @@ const credentialHeaders = ['authorization', 'x-api-key', 'api-key'] as const
 export const createTenants = (options: {
   readonly secret: string
   readonly principalHeader?: string | undefined
+  readonly former?: FormerSecret | undefined
 }): Tenants => {
-  const digest = (kind: 'principal' | 'authorization', value: string): TenantKey =>
-    createHmac('sha256', options.secret).update(`tenant\n${kind}\n${value}`).digest('base64url') as TenantKey
+  const { former } = options
+  const deriveFrom = (secret: string, request: GatewayRequest): TenantKey => {
+    const digest = (kind: 'principal' | 'authorization', value: string): TenantKey =>
+      createHmac('sha256', secret).update(`tenant\n${kind}\n${value}`).digest('base64url') as TenantKey
+    const principals = options.principalHeader === undefined ? [] : request.header(options.principalHeader)
+    const [principal = ''] = principals
+    if (principals.length === 1 && principal !== '') return digest('principal', principal)
+    const name = credentialHeaders.find((each) => request.header(each).length > 0)
+    const [value = '', ...others] = name === undefined ? [] : request.header(name)
+    const credential = name === 'authorization' ? value : `Bearer ${value}`
+    if (others.length > 0 || !credentialForm.test(credential)) throw new GatewayError('invalid_api_key')
+    return digest('authorization', credential)
+  }
 
   return {
-    tenantOf: (request) => {
-      const principals = options.principalHeader === undefined ? [] : request.header(options.principalHeader)
-      const [principal = ''] = principals
-      if (principals.length === 1 && principal !== '') return digest('principal', principal)
-      const name = credentialHeaders.find((each) => request.header(each).length > 0)
-      const [value = '', ...others] = name === undefined ? [] : request.header(name)
-      const credential = name === 'authorization' ? value : `Bearer ${value}`
-      if (others.length > 0 || !credentialForm.test(credential)) throw new GatewayError('invalid_api_key')
-      return digest('authorization', credential)
+    tenantOf: (request) => deriveFrom(options.secret, request),
+    formerTenantOf: (request) => {
+      if (former === undefined) return undefined
+      const tenant = deriveFrom(former.secret, request)
+      former.add(tenant)
+      return tenant
     },
   }
 }

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import type { FormerSecret } from '../crypto/former-secret.ts'
 import { sign, signedText } from '../crypto/mac.ts'
 import { deriveKey } from '../crypto/seal.ts'
 import { readJson } from '../json/read-json.ts'
@@ -65,11 +66,27 @@ export interface Tickets {
   decode(text: string): TurnTicket | undefined
 }
 
-/** `secret` is the tenant secret, shared by all gateways of a deployment. */
-export const createTickets = (secret: string): Tickets => {
-  const key = deriveKey(secret, 'context-cache turn ticket')
+/**
+ * `secret` is the tenant secret, shared by all gateways of a deployment. A ticket is signed with the secret that its
+ * session's tenant is of, so that it tells which one that is.
+ */
+export const createTickets = (secret: string, former?: FormerSecret): Tickets => {
+  const keyOf = (each: string) => deriveKey(each, 'context-cache turn ticket')
+  const key = keyOf(secret)
+  const formerKey = former && keyOf(former.secret)
+  const read = (signed: string | undefined): TurnTicket | undefined =>
+    envelope.safeParse(readJson(signed ?? '')).data?.ticket
   return {
-    encode: (ticket) => sign(key, JSON.stringify({ version, ticket })),
-    decode: (text) => envelope.safeParse(readJson(signedText(key, text) ?? '')).data?.ticket,
+    encode: (ticket) => {
+      const isFormer = former?.has(ticket.session?.tenant ?? '') === true
+      return sign((isFormer ? formerKey : undefined) ?? key, JSON.stringify({ version, ticket }))
+    },
+    decode: (given) => {
+      const signed = signedText(key, given)
+      if (signed !== undefined || formerKey === undefined) return read(signed)
+      const ticket = read(signedText(formerKey, given))
+      if (ticket?.session !== undefined) former?.add(ticket.session.tenant)
+      return ticket
+    },
   }
 }

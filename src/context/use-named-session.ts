@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
+import type { FormerSecret } from '../crypto/former-secret.ts'
 import { deriveKey } from '../crypto/seal.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 import type { TenantKey } from '../sessions/session-record.ts'
@@ -56,6 +57,7 @@ export const createUseNamedSession = (
   parts: TurnParts & {
     readonly tenants: Tenants
     readonly sessionIds: SessionIdCipher
+    readonly former?: FormerSecret | undefined
     readonly turns: Pick<ActiveTurns, 'completeCached'>
   },
   settings: UseNamedSettings,
@@ -63,6 +65,7 @@ export const createUseNamedSession = (
   const continueSession = createContinueSession(parts)
   const { leaseMs } = settings
   const idOf = createNamedIds(settings.secret)
+  const formerIdOf = parts.former && createNamedIds(parts.former.secret)
   const sealedIds = new LRUCache<string, string, Readonly<{ tenant: TenantKey; namedBy: string }>>({
     max: maxKeptIds,
     memoMethod: (id, _stale, { context: { tenant, namedBy } }) => parts.sessionIds.encrypt(id, tenant, namedBy),
@@ -82,6 +85,13 @@ export const createUseNamedSession = (
     return resident.toSorted(([, a], [, b]) => b - a)[0]?.[0]
   }
 
+  /** The session of the same name by the other secret, while secrets are rotated. */
+  const earlierOf = (request: GatewayRequest, model: string, name: ConversationName) => {
+    const tenant = parts.tenants.formerTenantOf(request)
+    const id = tenant && formerIdOf?.({ tenant, model, name })
+    return tenant === undefined || id === undefined ? undefined : { id, key: sessionKeyOf(id), tenant }
+  }
+
   return async ({ request, name, prompt, cached, scope }) => {
     const tenant = orNone(() => {
       checkSpliceable(request)
@@ -93,8 +103,9 @@ export const createUseNamedSession = (
     const id = idOf({ tenant, model, name })
     const turnId = turnIdFor(request)
     const sealedId = sealedIds.memo(id, { context: { tenant, namedBy } })
+    const earlier = earlierOf(request, model, name)
     const asked = askedTtl(request, prompt)
-    const wanted = { key: sessionKeyOf(id), tenant, turnId, leaseMs, sealedId, model, marks }
+    const wanted = { key: sessionKeyOf(id), tenant, turnId, leaseMs, sealedId, model, marks, earlier }
     const { implicit } = settings
     const limits = { ttlSeconds: asked ?? implicit.ttlSeconds, maxNamedSessions: implicit.maxPerTenant }
     const begun = await lookUp(parts.events, parts.store.beginNamed({ ...wanted, ...limits }), namedBy)
@@ -112,7 +123,9 @@ export const createUseNamedSession = (
         const key = begun.kind === 'expired' ? wanted.key : begun.record.key
         const isNew = begun.kind !== 'expired' && begun.record.pod === undefined
         const preferredPod = isNew ? parentPod(tenant, model, name) : undefined
-        const turn = { ...common, id, key, ttlSeconds: asked, expiry: { kind: 'slide' }, preferredPod } as const
+        const isEarlier = begun.kind !== 'expired' && begun.record.tenant === earlier?.tenant
+        const owned = isEarlier ? { id: earlier.id, tenant: earlier.tenant } : { id, tenant }
+        const turn = { ...common, ...owned, key, ttlSeconds: asked, expiry: { kind: 'slide' }, preferredPod } as const
         return orUnnamed(() =>
           continueSession(turn, begun).catch(async (error: unknown) => {
             await abandonTurn(parts, turn)

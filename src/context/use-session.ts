@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { GatewayError } from '../openai/gateway-error.ts'
+import type { TenantKey } from '../sessions/session-record.ts'
 import type { Decision } from './context-cache-manager.ts'
 import { lookUp } from './context-events.ts'
 import { type BegunTurn, createContinueSession } from './continue-session.ts'
@@ -59,9 +60,19 @@ export const createUseSession = (
     const ttlSeconds = parseTtlHeader(request, settings)
     const turnId = turnIdFor(request)
     const key = sessionKeyOf(id)
-    const turn: UseTurn = { ...given, key, tenant, turnId, ttlSeconds, expiry, namedBy: undefined }
-    const begin = parts.store.begin({ key, tenant, turnId, leaseMs: settings.leaseMs })
-    const begun = await lookUp(parts.events, begin, undefined)
+    const begin = async (owner: TenantKey) => ({
+      owner,
+      ...(await parts.store.begin({ key, tenant: owner, turnId, leaseMs: settings.leaseMs })),
+    })
+    const beginAsEither = async () => {
+      const first = await begin(tenant)
+      const former = first.kind === 'unknown' ? parts.tenants.formerTenantOf(request) : undefined
+      return former === undefined ? first : await begin(former)
+    }
+    const begun = await lookUp(parts.events, beginAsEither(), undefined)
+    const isOwned = begun.kind === 'active' || begun.kind === 'expired'
+    const common = { ...given, key, turnId, ttlSeconds, expiry, namedBy: undefined }
+    const turn: UseTurn = { ...common, tenant: isOwned ? begun.owner : tenant }
     switch (begun.kind) {
       case 'store_unavailable':
         return plainTurn(turn, 'store_unavailable', { 'x-session-id': id })

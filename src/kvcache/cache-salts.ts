@@ -1,6 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { nanoid } from 'nanoid'
+import type { FormerSecret } from '../crypto/former-secret.ts'
 import type { SessionKey, TenantKey } from '../sessions/session-record.ts'
 import type { StartingTurn } from './kv-connector.ts'
 
@@ -40,16 +41,24 @@ export interface CacheSalts {
   withoutSession(tenant: TenantKey, isolation: Isolation): string
 }
 
-export const createCacheSalts = (secret: string): CacheSalts => {
-  const saltOf = (scope: string): string =>
-    createHmac('sha256', secret).update(`cache salt\n${scope}`).digest('hex').slice(0, saltLength)
-  // A tenant's turns ask for the same few, and each turn twice.
-  const known = new LRUCache<string, string>({ max: 1_000, memoMethod: saltOf })
+/** `former`: tenants of another secret have the salts of that one. */
+export const createCacheSalts = (secret: string, former?: Pick<FormerSecret, 'secret' | 'has'>): CacheSalts => {
+  const createSalts = (key: string) => {
+    const saltOf = (scope: string): string =>
+      createHmac('sha256', key).update(`cache salt\n${scope}`).digest('hex').slice(0, saltLength)
+    // A tenant's turns ask for the same few, and each turn twice.
+    return new LRUCache<string, string>({ max: 1_000, memoMethod: saltOf })
+  }
+  const own = createSalts(secret)
+  const ofFormer = former && createSalts(former.secret)
+  const saltsOf = (tenant: TenantKey) => (former?.has(tenant) === true ? ofFormer : undefined) ?? own
   return {
     of: ({ tenant, session, model, fingerprint }) =>
-      known.memo(JSON.stringify(['session', tenant, session?.key ?? '', session?.life ?? '', model, fingerprint])),
+      saltsOf(tenant).memo(
+        JSON.stringify(['session', tenant, session?.key ?? '', session?.life ?? '', model, fingerprint]),
+      ),
     withoutSession: (tenant, isolation) => {
-      if (isolation === 'tenant') return known.memo(JSON.stringify(['none', tenant, '']))
+      if (isolation === 'tenant') return saltsOf(tenant).memo(JSON.stringify(['none', tenant, '']))
       return randomBytes(saltLength / 2).toString('hex')
     },
   }

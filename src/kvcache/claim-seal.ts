@@ -12,14 +12,19 @@ export interface ClaimSeal {
   open(turnId: string, sealed: string): unknown
 }
 
-/** `secret` is the tenant secret, shared by all gateways of a deployment. */
-export const createClaimSeal = (secret: string): ClaimSeal => {
-  const key = deriveKey(secret, 'context-cache claim seal')
+/** `secret` is the tenant secret, shared by all gateways of a deployment; claims of `formerSecret` are opened as well. */
+export const createClaimSeal = (secret: string, formerSecret?: string): ClaimSeal => {
+  const keyOf = (each: string) => deriveKey(each, 'context-cache claim seal')
+  const key = keyOf(secret)
+  const keys = formerSecret === undefined ? [key] : [key, keyOf(formerSecret)]
   return {
     seal: (turnId, claim) => seal(key, Buffer.from(JSON.stringify(claim)), turnId).toString('base64url'),
     open: (turnId, sealed) => {
-      const claim = open(key, Buffer.from(sealed, 'base64url'), turnId)
-      return claim && readJson(claim.toString())
+      for (const each of keys) {
+        const claim = open(each, Buffer.from(sealed, 'base64url'), turnId)
+        if (claim !== undefined) return readJson(claim.toString())
+      }
+      return undefined
     },
   }
 }

@@ -59,6 +59,8 @@ export interface BeginNamedTurn extends BeginTurn, Pick<NewSession, 'sealedId' |
   readonly marks: readonly string[]
   /** Named sessions of the tenant at most. To make room the least recently used one ends that no turn holds. */
   readonly maxNamedSessions: number
+  /** The session of the same name under another secret: while it lives and the turn's own does not, the turn is its. */
+  readonly earlier?: OwnedSession | undefined
 }
 
 /**

@@ -16,7 +16,7 @@ import type { MemoryDirectory } from './memory-directory.ts'
 import type { MemoryRemovals } from './memory-removals.ts'
 import { type Branch, type MemorySession, type Tombstone, toRecord } from './memory-session.ts'
 import { noBranches, type SessionTable } from './session-table.ts'
-import { heldUntilMs, holdsLease, releaseLease, type TurnLease, takeLease } from './turn-leases.ts'
+import { heldUntilMs, holdsLease, leaseOf, releaseLease, type TurnLease, takeLease } from './turn-leases.ts'
 
 /** Applies creates, turns and management to the sessions of a table. Synchronous, so every method is atomic. */
 export class MemorySessions {
@@ -68,7 +68,7 @@ export class MemorySessions {
 
   begin({ key, tenant, turnId, leaseMs }: BeginTurn, nowMs: number): BeginOutcome {
     const { usage } = this.#table
-    const lease = { turnId, untilMs: nowMs + leaseMs }
+    const lease = leaseOf({ turnId, leaseMs }, nowMs)
     const session = this.#table.findLive(key, nowMs)
     if (session?.tenant === tenant) {
       const refusal = usage.refusalOfTurn(tenant, turnId, nowMs)
@@ -88,9 +88,12 @@ export class MemorySessions {
 
   beginNamed(turn: BeginNamedTurn, nowMs: number): BeginNamedOutcome {
     const { usage } = this.#table
-    const { key, tenant, turnId } = turn
+    const { key, tenant, turnId, earlier } = turn
     const present = this.#table.findLive(key, nowMs) ?? this.#table.findTombstone(key, nowMs)
     if (present !== undefined && present.tenant !== tenant) return unknown
+    const old =
+      earlier && this.#table.findLive(key, nowMs) === undefined && this.#findOwned(earlier.key, earlier.tenant, nowMs)
+    if (old) return this.beginNamed({ ...turn, ...earlier, sealedId: old.sealedId, earlier: undefined }, nowMs)
     const outcome = usage.refusalOfTurn(tenant, turnId, nowMs) ?? this.#beginOwnNamed(turn, nowMs)
     if ('record' in outcome || outcome.kind === 'expired') usage.beginTurn(tenant, leaseOf(turn, nowMs))
     return outcome
@@ -333,11 +336,6 @@ export class MemorySessions {
 }
 
 const unknown: BeginOutcome = { kind: 'unknown' }
-
-const leaseOf = ({ turnId, leaseMs }: Pick<BeginTurn, 'turnId' | 'leaseMs'>, nowMs: number): TurnLease => ({
-  turnId,
-  untilMs: nowMs + leaseMs,
-})
 
 const branchOf = ({ marks }: BeginNamedTurn, nowMs: number): Branch => ({ usedMs: nowMs, mark: marks.at(-1) ?? '' })
 

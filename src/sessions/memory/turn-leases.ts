@@ -9,6 +9,11 @@ export interface TurnLease {
 /** Shared by all sessions between their turns. */
 const noLeases: readonly TurnLease[] = []
 
+export const leaseOf = (
+  { turnId, leaseMs }: { readonly turnId: string; readonly leaseMs: number },
+  nowMs: number,
+): TurnLease => ({ turnId, untilMs: nowMs + leaseMs })
+
 /** Adds a lease, or keeps its later end. Those that have run out go and, of too many, the one that ends first. */
 export const takeLease = (leases: readonly TurnLease[], lease: TurnLease, nowMs: number): readonly TurnLease[] => {
   if (leases.length === 0) return [lease]

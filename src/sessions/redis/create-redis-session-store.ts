@@ -6,6 +6,7 @@ import type { SessionDirectory } from '../session-directory.ts'
 import type { SessionKey, TenantKey } from '../session-record.ts'
 import type {
   BeginNamedOutcome,
+  BeginNamedTurn,
   BeginOutcome,
   BeginTurn,
   CreateOutcome,
@@ -68,10 +69,15 @@ const toBeginOutcome = (reply: ScriptReply, tenant: TenantKey): BeginOutcome => 
   return { kind: outcome === 'deleted' ? 'deleted' : 'unknown' }
 }
 
-const toBeginNamedOutcome = (reply: ScriptReply, tenant: TenantKey): BeginNamedOutcome =>
-  reply.outcome === 'created'
-    ? { kind: 'created', record: toRecord(reply.detail, tenant), nowMs: reply.nowMs }
-    : toBeginOutcome(reply, tenant)
+const toBeginNamedOutcome = (reply: ScriptReply, { tenant, earlier }: BeginNamedTurn): BeginNamedOutcome => {
+  const { outcome, detail, nowMs } = reply
+  const hasRecord = outcome === 'created' || outcome === 'active'
+  const isEarlier = hasRecord && earlier?.tenant.startsWith(tenantIn(detail)) === true
+  const owner = isEarlier ? earlier.tenant : tenant
+  return outcome === 'created'
+    ? { kind: 'created', record: toRecord(detail, owner), nowMs }
+    : toBeginOutcome(reply, owner)
+}
 
 const toWholeSession = (snapshot: unknown, tenant: TenantKey): WholeSession => {
   const branches = Array.isArray(snapshot) ? snapshot[3] : undefined
@@ -132,12 +138,13 @@ export const createRedisSessionStore = ({
     },
 
     async beginNamed(turn) {
-      const { tenant, leaseMs, ttlSeconds, sealedId, model, maxNamedSessions, marks } = turn
+      const { leaseMs, ttlSeconds, sealedId, model, maxNamedSessions, marks, earlier } = turn
+      const other = earlier === undefined ? ['', ''] : [assertId(earlier.key), assertId(earlier.tenant)]
       const texts = [sealedId, model].map(escapeLine)
       const numbers = [leaseMs, ttlSeconds].map(clampCount)
       const args = [...turnArgs(turn), ...numbers, ...texts, maxNamedSessions, marks.map(assertId).join(' ')]
       const limits = limitArgs('maxTurns', 'maxSessions', 'maxStoredBytes')
-      return toBeginNamedOutcome(await run('begin-named', [...args, ...limits]), tenant)
+      return toBeginNamedOutcome(await run('begin-named', [...args, ...limits, ...other]), turn)
     },
 
     async complete(turn) {

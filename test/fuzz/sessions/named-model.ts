@@ -14,6 +14,12 @@ export const beginNamed = (model: SessionModel, turn: BeginNamedTurn): BegunName
   const { key, tenant, turnId, leaseMs } = turn
   const session = model.look(key)
   if (session !== undefined && session.tenant !== tenant) return { kind: 'unknown', key }
+  const isLive = session !== undefined && model.isLive(session)
+  const earlier = turn.earlier && !isLive ? model.live(turn.earlier.key, turn.earlier.tenant) : undefined
+  if (earlier !== undefined) {
+    const { sealedId } = earlier
+    return beginNamed(model, { ...turn, key: earlier.key, tenant: earlier.tenant, sealedId, earlier: undefined })
+  }
   if (model.tenants.limitOfTurn(tenant, turnId) !== undefined) return { kind: 'limited', key }
   const begun = beginOwn(model, turn)
   if (/created|active|expired/.test(begun.kind)) model.tenants.beginTurn(tenant, turnId, leaseMs)

@@ -1,4 +1,5 @@
-import type { SessionRecord } from '../../../src/sessions/session-record.ts'
+import type { SessionKey, SessionRecord } from '../../../src/sessions/session-record.ts'
+import type { WholeSession } from '../../../src/sessions/session-store.ts'
 import type { ModelSession } from './model-session.ts'
 
 /** The fields of a session that are compared; none without a session. */
@@ -12,3 +13,7 @@ export const pick = <T extends SessionRecord | ModelSession, K extends keyof T>(
   }
   return picked
 }
+
+/** Keys of a session's branches beside the first. */
+export const branchesOf = (record: WholeSession | undefined): readonly SessionKey[] =>
+  (record?.branches ?? []).map(({ key }) => key)

@@ -2,16 +2,14 @@ import { expect } from '@jest/globals'
 import type { ClaimedRemoval } from '../../../src/sessions/removal-queue.ts'
 import type { SessionKey, SessionRecord, StoredKv, TenantKey } from '../../../src/sessions/session-record.ts'
 import type { NewSession, TurnExpiry, WholeSession } from '../../../src/sessions/session-store.ts'
-import { type StoreUnderTest, sessionKey, tenantKey } from '../../contract/sessions/store-under-test.ts'
+import { type StoreUnderTest, sessionKey } from '../../contract/sessions/store-under-test.ts'
+import { named, otherNamed, tenants } from './exercised-sessions.ts'
 import type { ModelOptions } from './model-session.ts'
 import { beginNamed } from './named-model.ts'
-import { pick } from './picked-fields.ts'
+import { branchesOf, pick } from './picked-fields.ts'
 import { SessionModel } from './session-model.ts'
 import { type OperationName, type StoreOperation, unitMs, unitSeconds } from './store-operation.ts'
 
-const tenants = [tenantKey('alice'), tenantKey('mallory')] as const
-/** The session that a name chooses. */
-const named = sessionKey('named')
 const usage = { prompt: 100, output: 10, cached: 50 }
 
 interface Turn {
@@ -72,13 +70,18 @@ export class StoreExercise {
     },
 
     beginNamed: async (operation) => {
-      const { sealedId, model, ttlSeconds, leaseMs, ...turn } = { ...this.#newSession(operation), key: named }
+      const { sealedId, model, ttlSeconds, leaseMs, ...turn } = {
+        ...this.#newSession(operation),
+        ...(operation.retry === 'none' ? { key: named } : { key: otherNamed, tenant: tenants[1] }),
+      }
       const marks = [`mark-${operation.count}`, `mark-${operation.back}`].slice(0, 1 + operation.digest)
-      const wanted = { ...turn, sealedId, model, ttlSeconds, leaseMs, marks, maxNamedSessions: 1000 }
+      const earlier = operation.body === 1 ? { key: otherNamed, tenant: tenants[1] } : undefined
+      const wanted = { ...turn, sealedId, model, ttlSeconds, leaseMs, marks, earlier, maxNamedSessions: 1000 }
       const outcome = await this.#under.store.beginNamed(wanted)
       const { kind, key } = beginNamed(this.#model, wanted)
       expect(outcome.kind).toBe(kind)
-      if (kind !== 'deleted' && kind !== 'unknown' && kind !== 'limited') this.#open.push({ ...turn, key })
+      if (kind !== 'deleted' && kind !== 'unknown' && kind !== 'limited')
+        this.#open.push({ ...turn, key, tenant: this.#model.sessions.get(key)?.tenant ?? turn.tenant })
       if (outcome.kind === 'created' || outcome.kind === 'active') await this.#compare(outcome.record, key)
     },
 
@@ -346,6 +349,3 @@ export class StoreExercise {
     )
   }
 }
-
-const branchesOf = (record: WholeSession | undefined): readonly SessionKey[] =>
-  (record?.branches ?? []).map(({ key }) => key)

@@ -2,7 +2,8 @@
 -- Begins a turn of the session that a client's name chooses, and creates it where there is none.
 -- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 tenant, 5 turn id, 6 lease ms, 7 ttl seconds, 8 sealed id, 9 model,
 --       10 named sessions of the tenant at most, 11 marks of the prompt, oldest first, separated by blanks; of the tenant
---       at most, each '' without a limit: 12 turns at a time, 13 sessions, 14 bytes of stored KV
+--       at most, each '' without a limit: 12 turns at a time, 13 sessions, 14 bytes of stored KV;
+--       15 and 16 session and tenant of the same name under another secret, or ''
 -- Returns: 'active', 'created' or 'expired' with a snapshot, 'deleted', 'unknown', or 'limited' with the limit
 --- @include arguments
 --- @include kv-groups
@@ -28,7 +29,7 @@ end
 --- @include new-session
 --- @include branches
 --- @include tenant-room
-local key, tenant = ARGV[3], ARGV[4]
+local key, tenant, sealed_id = ARGV[3], ARGV[4], ARGV[8]
 local lease_ends, most_named = now + ARGV[6], tonumber(ARGV[10])
 
 local function count()
@@ -47,7 +48,7 @@ local function create(branch_key, ttl_seconds)
   count()
   return write_new({
     key = branch_key, tenant = tenant, turn = ARGV[5], lease_ms = ARGV[6], ttl_seconds = ttl_seconds,
-    sealed_id = ARGV[8], model = ARGV[9], pod = '', retry = '',
+    sealed_id = sealed_id, model = ARGV[9], pod = '', retry = '',
   })
 end
 
@@ -131,6 +132,12 @@ end
 local session = load(key)
 if session and session[TENANT] ~= name_of(tenant) then
   return reply('unknown')
+end
+if not is_live(session) and ARGV[15] ~= '' then
+  local earlier = load_owned(ARGV[15], ARGV[16])
+  if is_live(earlier) then
+    session, key, tenant, sealed_id = earlier, ARGV[15], ARGV[16], earlier[SEALED]
+  end
 end
 if not has_turn_room(tenant, ARGV[5], ARGV[12]) then
   return reply('limited', 'turns')
