@@ -23,6 +23,7 @@ Commands:
   vllm-up   two pods of real vLLM with LMCache on this machine's processors
   replay    a trace of requests on a simulated fleet: time to first token, hit ratio, load
   sessions  ls, get, rm: the sessions of a gateway
+  tenants   get, erase: what a tenant uses, and the end of all of it
   pods      the pods of a gateway, and what they do
   top       what a gateway does now, in a live table
   doctor    what is wrong with Envoy, gateway, Redis and engines, and the fix

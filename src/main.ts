@@ -141,6 +141,7 @@ const commands = {
   'vllm-up': play('vllm-up'),
   replay: async (args: readonly string[]) => (asksForHelp(args) ? showHelp('replay') : runPlayground('replay', args)),
   sessions: operate('sessions', async () => (await import('./commands/sessions.ts')).sessionsCommand),
+  tenants: operate('tenants', async () => (await import('./commands/tenants.ts')).tenantsCommand),
   pods: operate('pods', async () => (await import('./commands/pods.ts')).podsCommand),
   top: operate('top', async () => (await import('./commands/top.ts')).topCommand),
   doctor: operate('doctor', async () => (await import('./commands/doctor/doctor.ts')).doctorCommand),

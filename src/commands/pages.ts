@@ -43,6 +43,20 @@ ${apiOptions}
 
 ${exitCodes}`
 
+const tenantsPage = `Usage: context-cache-gateway tenants get DIGEST [options]
+       context-cache-gateway tenants erase DIGEST [options]
+
+  get     sessions, stored KV, turns and tokens of a tenant
+  erase   deletes all of it: sessions, their KV, and the answers that this gateway has cached. Other gateways have cached
+          answers of their own: call each of them
+
+DIGEST is the 22 characters by which sessions ls names a tenant; one that begins with - stands behind --.
+
+Options:
+${apiOptions}
+
+Exit code: 0 done; 1 failed, or sessions are left: call it again; 2 wrong usage.`
+
 const podsPage = `Usage: context-cache-gateway pods [options]
 
 The pools and their pods as the gateway sees them: running turns, sessions, loads of KV, hits.
@@ -81,6 +95,7 @@ Exit code: 0 nothing was found; 1 errors or warnings; 2 wrong usage.`
 /** Pages of the help, by the names of operators' commands. */
 export const operatorPages: Readonly<Record<string, string>> = {
   sessions: sessionsPage,
+  tenants: tenantsPage,
   pods: podsPage,
   top: topPage,
   doctor: doctorPage,

@@ -64,7 +64,24 @@ describe('sessions', () => {
     expect(await run(['sessions', 'rm', unknownId, '--json'])).toMatchObject({ code: 1, stdout: '' })
   })
 
+  test('shows what a tenant uses, and erases all of it', async () => {
+    await createdId(stack)
+    const { data } = JSON.parse(await apiText('/api/sessions'))
+    const { tenant }: { readonly tenant: string } = data[0]
+    const sessions = data.length
+
+    expect((await run(['tenants', 'get', '--', tenant])).stdout).toMatch(
+      new RegExp(`\\nsessions +${sessions}, of them named 0\\n`),
+    )
+    expect(await run(['tenants', 'erase', '--', tenant])).toMatchObject({
+      code: 0,
+      stdout: `Erased: ${sessions} sessions, 0 cached answers of this gateway.\n`,
+    })
+    expect((await run(['sessions', 'ls'])).stdout).toBe('No sessions.\n')
+  })
+
   test.each([
+    [['tenants', 'get', 'short'], 'Give the digest of a tenant: the 22 characters that sessions ls shows.'],
     [['sessions'], 'Say what to do: ls, get, rm.'],
     [['sessions', 'lss'], 'There is no action lss. Did you mean ls?'],
     [['sessions', 'get'], 'Give the id of a session (ctx_…), or - to read it from standard input.'],
