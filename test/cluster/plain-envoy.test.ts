@@ -17,6 +17,7 @@ let url: string
 beforeAll(async () => {
   rig = await startRig(await projectImages())
   await rig.apply(engines({ replicas: 2 }))
+  for (const operator of ['prometheus-operator', 'grafana-operator'] as const) await rig.installCrds(operator)
   await installByPage(rig, 'Plain Envoy')
   const [, service = '', port = ''] = /port-forward (\S+) \d+:(\d+)/.exec(await pageBlock('Plain Envoy')) ?? []
   url = `http://${await rig.kubectl('get', service, '-o', 'jsonpath={.spec.clusterIP}')}:${port}`
@@ -37,6 +38,22 @@ describeUnderLoad(
     return `helm upgrade context-cache-gateway ${from} --reset-then-reuse-values --set image.tag=${tag}`
   },
 )
+
+test('a cluster with the kinds of Prometheus and Grafana has accepted alerts, monitor and dashboard', async () => {
+  const kinds = ['prometheusrule', 'servicemonitor', 'grafanadashboard']
+  const found = await rig.kubectl('get', kinds.join(','), '-o', 'name')
+  expect(found.trim().split('\n')).toEqual(kinds.map((kind) => expect.stringContaining(`${kind}.`)))
+})
+
+test("the operators' API answers those who have the token that docs/kubernetes.md makes", async () => {
+  await shell(rig, (await pageBlock("The operators' console")).replace(/^kubectl port-forward .*$/m, ''))
+  await settled(rig, gateways, 2)
+  const token = await shell(rig, `kubectl get secret operators -o go-template='{{index .data "token" | base64decode}}'`)
+  const address = await rig.kubectl('get', 'pods', '-l', gateways, '-o', 'jsonpath={.items[0].status.podIP}')
+  const ask = (headers: Record<string, string>) => call(`http://${address}:9090/api/overview`, { headers })
+  expect((await ask({ authorization: 'Bearer another-token-altogether' })).status).toBe(401)
+  expect((await ask({ authorization: `Bearer ${token}` })).status).toBe(200)
+})
 
 test('gateways become as many as their streams ask for, and fewer again without cutting a stream', async () => {
   await startCustomMetrics(rig)

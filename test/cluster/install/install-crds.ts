@@ -35,7 +35,10 @@ const sources = [
     module: 'github.com/grafana/grafana-operator/v5@v5.18.0',
     folder: 'config/crd/bases',
   },
-]
+] as const
+
+/** A source of custom resource definitions. */
+export type CrdSource = (typeof sources)[number]['name']
 
 /** Copies them into a folder for each source. @throws InstallError */
 export const installCrds = async (into: string, env: Environment): Promise<void> => {

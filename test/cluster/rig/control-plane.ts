@@ -8,7 +8,7 @@ import { startServer } from '../../../playground/start-server.ts'
 import { eventually } from '../../support/eventually.ts'
 import { folderOf } from '../install/folders.ts'
 import { goTools } from '../install/go-tools.ts'
-import { crdsTool } from '../install/install-crds.ts'
+import { type CrdSource, crdsTool } from '../install/install-crds.ts'
 import { kubectlTool } from '../install/install-kubectl.ts'
 import { hostAddress, serviceNetwork } from './network.ts'
 
@@ -26,8 +26,8 @@ export interface ControlPlane {
   apply(yaml: string): Promise<void>
   /** The address of the Service that the flags of `kubectl get services` select, once it is there. */
   serviceAddress(...flags: readonly string[]): Promise<string>
-  /** Custom resource definitions of a source, see install/install-crds.ts; resolves when they are served. */
-  installCrds(source: 'gateway-api' | 'inference-extension' | 'istio' | 'envoy-gateway'): Promise<void>
+  /** Custom resource definitions; resolves when they are served. */
+  installCrds(source: CrdSource): Promise<void>
 }
 
 /** The file of a program that `make test-cluster` has built. @throws Error when it is not there */

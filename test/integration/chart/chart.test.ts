@@ -76,7 +76,7 @@ const releases: readonly (readonly [string, readonly string[]])[] = [
       '--set',
       'autoscaling.enabled=true,serviceMonitor.enabled=true,prometheusRule.enabled=true,grafanaDashboard.enabled=true',
       '--set',
-      'tls.certManager.enabled=true,envoy.enabled=true',
+      'tls.certManager.enabled=true,envoy.enabled=true,admin.tokenSecret.name=operators',
     ],
   ],
   [
@@ -117,7 +117,10 @@ describe('the chart', () => {
     await writeFile(url, 'redis://redis:6379')
     const text = filesOf(await render(...flags), 'ctx-context-cache-gateway')['config.yaml'] ?? ''
     const file = join(folder(), 'config.yaml')
-    await writeFile(file, text.replace('/run/secrets/tenant/secret', secret).replace('/run/secrets/redis/url', url))
+    const files = { 'tenant/secret': secret, 'admin/token': secret, 'redis/url': url }
+    const own = (config: string, [name, path]: readonly [string, string]) =>
+      config.replace(`/run/secrets/${name}`, path)
+    await writeFile(file, Object.entries(files).reduce(own, text))
     // A release named ctx: Kubernetes sets variables for its Services.
     const links = {
       CTX_CONTEXT_CACHE_GATEWAY_SERVICE_HOST: '10.0.0.1',
@@ -203,6 +206,23 @@ describe('the chart', () => {
     ],
   ])('a release %s is refused in words', async (_name, flags, message) => {
     await expect(render(...flags)).rejects.toThrow(message)
+  })
+
+  test.each([
+    ['without a token', [], 'create secret generic operators --from-literal=token='],
+    [
+      'with a token',
+      ['--set', 'admin.tokenSecret.name=own,admin.tokenSecret.key=admin.key'],
+      `get secret own -o go-template='{{index .data "admin.key" | base64decode}}'`,
+    ],
+  ])('its notes say how to reach the console %s', async (_name, flags, expected) => {
+    const [manifests = '', notes] = (
+      await run([tools().helm, 'install', 'ctx', chart, '--dry-run=client', ...base, ...flags])
+    ).split('\nNOTES:\n')
+    expect(notes).toContain(expected)
+    // What the gateway is told to read is mounted.
+    expect(manifests.includes('tokenFile: /run/secrets/admin/token')).toBe(flags.length > 0)
+    expect(manifests.includes('{ secretName: own, items: [{ key: admin.key, path: token }] }')).toBe(flags.length > 0)
   })
 
   test('its network policies allow what a request needs, and nothing else', async () => {
