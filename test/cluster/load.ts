@@ -7,7 +7,7 @@ export interface LoadReport {
   readonly sent: number
   /** Answers by what became of their KV. */
   readonly outcomes: ReadonlyMap<string, number>
-  /** One line for each request without a whole answer of status 200. */
+  /** One line for each request without a whole answer of status 200, and for each session that is gone at the end. */
   readonly failures: readonly string[]
 }
 
@@ -22,7 +22,9 @@ export interface Load {
 
 const requestsPerSecond = 30
 const longStreams = 2
+/** The sessions made last, which turns use. */
 const sessions = 30
+const headers = { authorization: 'Bearer load', 'content-type': 'application/json' }
 const prompt = 'What the pods of a cluster have in common is a network. '
 
 type Kind = 'create' | 'turn' | 'streamed turn' | 'plain' | 'long stream'
@@ -42,7 +44,7 @@ const mix: readonly Kind[] = [
 
 /** Sends turns with and without a session, streams and creates at a steady rate, beside a few longer streams. */
 export const startLoad = (url: string): Load => {
-  const ids: string[] = []
+  const made: string[] = []
   const failures: string[] = []
   const open = new Set<Promise<void>>()
   const startedMs = performance.now()
@@ -52,15 +54,13 @@ export const startLoad = (url: string): Load => {
   let creates = true
 
   const ask = async (kind: Kind): Promise<string | undefined> => {
-    const id = kind === 'turn' || kind === 'streamed turn' ? ids[Math.floor(Math.random() * ids.length)] : undefined
+    const recent = made.slice(-sessions)
+    const id =
+      kind === 'turn' || kind === 'streamed turn' ? recent[Math.floor(Math.random() * recent.length)] : undefined
     const stream = kind === 'streamed turn' || kind === 'long stream'
     const answer = await fetch(`${url}/v1/${kind === 'create' ? 'context' : 'completions'}`, {
       method: 'POST',
-      headers: {
-        authorization: 'Bearer load',
-        'content-type': 'application/json',
-        ...(id === undefined ? {} : { 'x-session-id': id }),
-      },
+      headers: { ...headers, ...(id === undefined ? {} : { 'x-session-id': id }) },
       body: JSON.stringify({ model, prompt, stream, temperature: 0, max_tokens: kind === 'long stream' ? 60 : 2 }),
       signal: AbortSignal.timeout(200_000),
     })
@@ -70,8 +70,8 @@ export const startLoad = (url: string): Load => {
       return `${answer.status} ${JSON.stringify([...answer.headers])} ${text.slice(-300)}`
     const outcome = answer.headers.get('x-context-cache')?.replace(/; tokens=.*/, '') ?? kind
     outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
-    const made = answer.headers.get('x-session-id')
-    if (kind === 'create' && made !== null && ids.push(made) > sessions) ids.shift()
+    const created = answer.headers.get('x-session-id')
+    if (kind === 'create' && created !== null) made.push(created)
     return undefined
   }
 
@@ -87,6 +87,14 @@ export const startLoad = (url: string): Load => {
       })
     open.add(request)
     return request
+  }
+
+  /** Asks for every session that the load has made, one after the other. */
+  const findSessions = async (): Promise<void> => {
+    for (const id of made) {
+      const { status } = await fetch(`${url}/v1/context/${id}`, { headers })
+      if (status !== 200) failures.push(`a session is gone: ${status}`)
+    }
   }
 
   const stream = async (): Promise<void> => {
@@ -115,6 +123,7 @@ export const startLoad = (url: string): Load => {
     stop: async () => {
       isStopped = true
       await Promise.all([running, ...streams, ...open])
+      await findSessions()
       return { sent, outcomes, failures }
     },
   }

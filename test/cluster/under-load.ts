@@ -23,6 +23,9 @@ export const settled = async (rig: Rig, label: string, replicas: number): Promis
   )
 }
 
+/** Rolling updates of the gateways in a row. */
+const rolls = Number(process.env['ROLLS'] ?? 1)
+
 /** A rolling update of the Deployments that the label selects, with two pods. */
 const roll = async (rig: Rig, label: string): Promise<void> => {
   await rig.kubectl('rollout', 'restart', 'deployment', '-l', label)
@@ -87,7 +90,15 @@ const disturbances = (envoys: string, bring?: Bring): readonly Disturbance[] => 
           },
         ],
   ),
-  { name: 'gateways are updated', run: (rig) => roll(rig, gateways) },
+  {
+    name: 'gateways are updated',
+    run: async (rig, load) => {
+      for (let done = 0; done < rolls; done += 1) {
+        await roll(rig, gateways)
+        await load.goOn()
+      }
+    },
+  },
   { name: 'engines are updated', run: (rig) => roll(rig, 'app=engines') },
   { name: 'Envoys are updated', run: (rig) => roll(rig, envoys) },
   {
@@ -140,6 +151,6 @@ export const describeUnderLoad = (bed: () => Bed, envoys: string, bring?: Bring)
       // Nothing is forgotten.
       expect([...outcomes.keys()]).not.toContain('miss; reason=session_not_found')
     },
-    600_000,
+    600_000 + rolls * 60_000,
   )
 }
