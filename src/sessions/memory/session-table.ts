@@ -1,6 +1,6 @@
 import { type Evicted, type KvLimit, kvEvictedStatus, type TenantLimits } from '../limits.ts'
 import type { TenantName } from '../session-directory.ts'
-import type { SessionKey, StoredKv, TenantKey } from '../session-record.ts'
+import { branchKeyOf, type SessionKey, type StoredKv, type TenantKey } from '../session-record.ts'
 import { StoreUnavailableError } from '../session-store.ts'
 import { DeadlineQueue } from './deadline-queue.ts'
 import { IdleOrder } from './idle-order.ts'
@@ -230,8 +230,7 @@ export class SessionTable {
   }
 
   /** Up to `limit` live sessions of a tenant, by its key or its name, or of all, below a sequence, newest first. */
-  newest(query: NewestQuery, nowMs: number): readonly MemorySession[] {
-    const { tenant, below, limit } = query
+  newest({ tenant, below, limit }: NewestQuery, nowMs: number): readonly MemorySession[] {
     const found: MemorySession[] = []
     const expired: MemorySession[] = []
     for (const session of this.#tenants.newestFirst(tenant, below)) {
@@ -271,6 +270,15 @@ export class SessionTable {
     if (session.by !== 'prompt') this.#tenants.delete(session)
     this.#named.delete(session)
     this.#options.removals.queueSession(key, kv, nowMs)
+    this.#endBranches(session, nowMs)
+  }
+
+  /** A session that ends takes the branches beside the first along: nothing else names them. */
+  #endBranches({ key, tenant, branches }: MemorySession, nowMs: number): void {
+    for (const number of branches.keys()) {
+      const branch = number > 0 && branches[number] ? this.#sessions.get(branchKeyOf(key, number)) : undefined
+      if (branch?.tenant === tenant) this.#endExpired(branch, nowMs)
+    }
   }
 
   /** The session stays where it is in the order by memory: a loss of KV is no use. */

@@ -52,6 +52,22 @@ export const describeNamedSessions = (calls: StoreCalls): void => {
       expect(await beginNamed()).toMatchObject({ kind: 'created' })
     })
 
+    test.each([
+      { name: 'its first turn fails', end: () => abandon() },
+      { name: 'it is deleted', end: () => remove() },
+      { name: 'its time is over', end: () => advance(hours(2)) },
+    ])('no prompt outlives its session: $name', async ({ end }) => {
+      await beginNamed()
+      const other = await takeTurn('turn-2', { marks: ['b1'] })
+      await storeKv('kv-other', 1, { key: other })
+      await end()
+      await sweep()
+
+      expect(await calls.store().find(other)).toBeUndefined()
+      expect(Object.keys(await claimAll())).toContain(`s:${other}`)
+      expect((await counts()).sessions).toBe(0)
+    })
+
     test('each prompt keeps a branch of its own, which its next turns find', async () => {
       const first = await takeTurn('turn-1', { marks: ['a1'] })
       const other = await takeTurn('turn-2', { marks: ['b1'] })

@@ -26,6 +26,15 @@ export const beginNamed = (model: SessionModel, turn: BeginNamedTurn): BegunName
   return begun
 }
 
+/** The branches beside the first, as anyone sees them. */
+export const expectedBranchesOf = (model: SessionModel, session: ModelSession | undefined): readonly SessionKey[] => {
+  const numbers = [...(session?.branches.keys() ?? [])].toSorted((a, b) => a - b)
+  return numbers.flatMap((number) => {
+    const branch = session && number > 0 ? model.live(branchKeyOf(session.key, number), session.tenant) : undefined
+    return branch === undefined ? [] : [branch.key]
+  })
+}
+
 const beginOwn = (model: SessionModel, turn: BeginNamedTurn): BegunNamed => {
   const { key, tenant, turnId, leaseMs } = turn
   const session = model.look(key)

@@ -84,15 +84,6 @@ export class SessionModel {
     )
   }
 
-  /** The branches beside the first, as anyone sees them. */
-  branchesOf(session: ModelSession | undefined): readonly SessionKey[] {
-    const numbers = [...(session?.branches.keys() ?? [])].toSorted((a, b) => a - b)
-    return numbers.flatMap((number) => {
-      const branch = session && number > 0 ? this.live(branchKeyOf(session.key, number), session.tenant) : undefined
-      return branch === undefined ? [] : [branch.key]
-    })
-  }
-
   create(wanted: NewSession): {
     readonly kind: 'created' | 'existing' | 'key-reused' | 'limited'
     readonly key: SessionKey
@@ -322,6 +313,7 @@ export class SessionModel {
   }
 
   endWithTombstone(session: ModelSession, state: 'expired' | 'deleted'): void {
+    this.#endBranches(session)
     const { kv } = session
     session.state = state
     session.kv = undefined
@@ -334,7 +326,17 @@ export class SessionModel {
     this.removals.queueSession(session.key, kv)
   }
 
+  #endBranches({ key, tenant, branches }: ModelSession): void {
+    for (const number of branches.keys()) {
+      const branch = number > 0 ? this.sessions.get(branchKeyOf(key, number)) : undefined
+      if (branch === undefined || branch.tenant !== tenant || !this.isLive(branch)) continue
+      if (branch.state === 'creating') this.#discard(branch)
+      else this.endWithTombstone(branch, 'expired')
+    }
+  }
+
   #discard(session: ModelSession): void {
+    this.#endBranches(session)
     this.sessions.delete(session.key)
     const { retryDigest } = session
     if (retryDigest !== undefined && this.retryKeys.get(retryDigest)?.session === session.key) {

@@ -2,12 +2,6 @@
 -- session itself. The others are sessions that are in no list, under keys that differ from the session's in the first
 -- character. Needs what session.lua declares.
 local max_branches = 4
-local alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
-
-local function branch_key_of(key, branch)
-  local place = (string.find(alphabet, string.sub(key, 1, 1), 1, true) - 1 + branch) % #alphabet + 1
-  return string.sub(alphabet, place, place) .. string.sub(key, 2)
-end
 
 -- Ends the branches beside the first as their session is deleted.
 local function delete_branches(key)

@@ -38,6 +38,14 @@ local function branches_key(key)
   return prefix .. 'b:' .. name_of(key)
 end
 
+local alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+
+-- The key of a branch of a session that a client's name chooses (branches.lua).
+local function branch_key_of(key, branch)
+  local place = (string.find(alphabet, string.sub(key, 1, 1), 1, true) - 1 + branch) % #alphabet + 1
+  return string.sub(alphabet, place, place) .. string.sub(key, 2)
+end
+
 local function retry_key(digest)
   return prefix .. 'r:' .. digest
 end
@@ -160,8 +168,12 @@ local function is_live(session)
   return session ~= nil and (session[STATE] == creating or session[STATE] == active)
 end
 
+-- A session that ends takes the branches beside the first along: nothing else names them.
+local end_branches
+
 -- A session whose first turn never completed leaves no tombstone, and lets its create be repeated.
 local function discard(session)
+  end_branches(session)
   redis.call('DEL', session_key(session.key))
   leave_indexes(session.key, session[TENANT])
   if session[RETRY] ~= '' then
@@ -176,6 +188,7 @@ end
 -- Leaves a tombstone. That of an expired session keeps what a turn needs to revive it, that of a deleted one the leases
 -- of its turns: while they run, a client's name begins no new session.
 local function end_with_tombstone(session, state)
+  end_branches(session)
   local artefact = give_up_artefact(session)
   session[STATE] = state
   session[ENDS], session[TURNS], session[PROMPT], session[OUTPUT], session[CACHED] = 0, 0, 0, 0, 0
@@ -188,6 +201,19 @@ local function end_with_tombstone(session, state)
   leave_indexes(session.key, session[TENANT])
   save(session, 'PX', tombstone_ms)
   queue_session(session.key, artefact)
+end
+
+end_branches = function(session)
+  for _, branch in ipairs(redis.call('HKEYS', branches_key(session.key))) do
+    local other = branch ~= '0' and read(branch_key_of(session.key, tonumber(branch))) or nil
+    if is_live(other) and other[TENANT] == session[TENANT] then
+      if other[STATE] == creating then
+        discard(other)
+      else
+        end_with_tombstone(other, expired)
+      end
+    end
+  end
 end
 
 -- Reads a session, and ends it first if it has expired, so that no caller sees one that the sweep has not reached yet.
