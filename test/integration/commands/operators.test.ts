@@ -89,7 +89,7 @@ describe('sessions', () => {
     [['sessions', 'ls', '--limit', '0'], '--limit is 1 to 100.'],
     [['sessions', 'get', unknownId, '--model', 'x'], '--model belongs to sessions ls.'],
   ])('%j is wrong usage', async (args, message) => {
-    const stderr = `${message}\nTry: context-cache-gateway help sessions\n`
+    const stderr = `${message}\nTry: context-cache-gateway help ${args[0]}\n`
     expect(await run(args)).toEqual({ code: 2, stdout: '', stderr })
   })
 })
