@@ -10,10 +10,12 @@ import {
   StoreUnavailableError,
   type WholeSession,
 } from '../sessions/session-store.ts'
+import { mainPromptOf, promptsOf, totalsOf } from '../sessions/session-totals.ts'
 import type { Decision, GatewayRequest, HeadersDecision } from './context-cache-manager.ts'
 import type { ContextEvents } from './context-events.ts'
 import type { Pools } from './pools.ts'
 import type { Reaper } from './reaper.ts'
+import { removeSession } from './remove-session.ts'
 import { checkJsonBody, checkTtl, type TtlBounds } from './request-headers.ts'
 import { isSessionId, type NamedSessionId, type SessionIdCipher, sessionKeyOf } from './session-id.ts'
 import type { Tenants } from './tenant.ts'
@@ -88,12 +90,9 @@ export const createManageSessions = (
   const remove = async (id: string, owners: Owners): Promise<Decision<TurnTicket>> => {
     const removed = await callStore(
       'remove',
-      asEither(owners, (owner) => parts.store.remove(owner)),
+      asEither(owners, (owner) => removeSession(parts, owner)),
     )
     if (!removed) throw new GatewayError('session_not_found')
-    const [{ key }] = owners
-    parts.events.sessionDeleted(key)
-    parts.pools.forget(key)
     await within(settings.deleteWaitMs, parts.reaper.sweepAndWait())
     return response({ id, object: 'context.deleted', deleted: true })
   }
@@ -185,8 +184,9 @@ const readPage = (query: URLSearchParams): Omit<Parameters<SessionStore['list']>
 
 /** A session as clients see it. Times in whole seconds since 1970, as in OpenAI's objects. Nothing of a prompt. */
 const sessionView = ({ id, namedBy }: NamedSessionId, session: WholeSession): unknown => {
-  const prompts = [session, ...session.branches]
-  const { pod, kv, kvStatus } = prompts.reduce((main, each) => (each.tokens.prompt > main.tokens.prompt ? each : main))
+  const prompts = promptsOf(session)
+  const { turns, tokens } = totalsOf(prompts)
+  const { pod, kv, kvStatus } = mainPromptOf(session)
   return {
     id,
     object: 'context',
@@ -197,13 +197,8 @@ const sessionView = ({ id, namedBy }: NamedSessionId, session: WholeSession): un
     created_at: Math.floor(session.createdAtMs / 1000),
     expires_at: Math.floor(session.expiresAtMs / 1000),
     ttl: session.ttlSeconds,
-    turns: sumOf(prompts, ({ turns }) => turns),
-    tokens: {
-      prompt: sumOf(prompts, ({ tokens }) => tokens.prompt),
-      output: sumOf(prompts, ({ tokens }) => tokens.output),
-      cached: sumOf(prompts, ({ tokens }) => tokens.cached),
-    },
-    // Of the prompt with most of the tokens.
+    turns,
+    tokens,
     kv: {
       pod: pod ?? null,
       stored: kv === undefined ? null : { tokens: kv.tokens, bytes: kv.bytes, turn: kv.turn },
@@ -211,6 +206,3 @@ const sessionView = ({ id, namedBy }: NamedSessionId, session: WholeSession): un
     },
   }
 }
-
-const sumOf = (records: readonly SessionRecord[], count: (record: SessionRecord) => number): number =>
-  records.reduce((sum, record) => sum + count(record), 0)

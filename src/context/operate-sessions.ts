@@ -4,6 +4,7 @@ import type { SessionStore, WholeSession } from '../sessions/session-store.ts'
 import type { ContextEvents } from './context-events.ts'
 import type { Pools } from './pools.ts'
 import type { Reaper } from './reaper.ts'
+import { removeSession } from './remove-session.ts'
 import { isSessionId, sessionKeyOf } from './session-id.ts'
 
 /** Sessions of all tenants, for the operators' API. @throws StoreUnavailableError from every method */
@@ -28,10 +29,8 @@ export const createSessionOperations = (
 ): SessionOperations => ({
   find: async (id) => (isSessionId(id) ? parts.store.find(sessionKeyOf(id)) : undefined),
   page: (query) => parts.store.page(query),
-  remove: async ({ key, tenant }) => {
-    if (!(await parts.store.remove({ key, tenant }))) return false
-    parts.events.sessionDeleted(key)
-    parts.pools.forget(key)
+  remove: async (session) => {
+    if (!(await removeSession(parts, session))) return false
     await within(deleteWaitMs, parts.reaper.sweepAndWait())
     return true
   },

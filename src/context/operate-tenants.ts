@@ -1,9 +1,11 @@
 import type { DirectoryPage, SessionDirectory, TenantName } from '../sessions/session-directory.ts'
 import type { TokenTotals } from '../sessions/session-record.ts'
-import type { SessionStore, WholeSession } from '../sessions/session-store.ts'
+import type { SessionStore } from '../sessions/session-store.ts'
+import { promptsOf, totalsOf } from '../sessions/session-totals.ts'
 import type { ContextEvents } from './context-events.ts'
 import type { Pools } from './pools.ts'
 import type { Reaper } from './reaper.ts'
+import { removeSession } from './remove-session.ts'
 
 /** What the live sessions of a tenant use. */
 export interface TenantUse {
@@ -57,13 +59,6 @@ export const createTenantOperations = (parts: {
   const pageOf = (tenant: TenantName, after?: string): Promise<DirectoryPage> =>
     store.page({ tenant, limit: pageSize, after })
 
-  const remove = async (session: WholeSession): Promise<boolean> => {
-    if (!(await store.remove(session))) return false
-    parts.events.sessionDeleted(session.key)
-    parts.pools.forget(session.key)
-    return true
-  }
-
   return {
     use: async (tenant) => {
       const endsAtMs = parts.nowMs() + maxMs
@@ -74,7 +69,8 @@ export const createTenantOperations = (parts: {
         page = await pageOf(tenant, page.next)
         sessions.push(...page.records)
       }
-      return { ...sumsOf(sessions), namedSessions, complete: page.next === undefined }
+      const totals = totalsOf(sessions.flatMap(promptsOf))
+      return { sessions: sessions.length, namedSessions, ...totals, complete: page.next === undefined }
     },
     erase: async (tenant) => {
       const endsAtMs = parts.nowMs() + maxMs
@@ -84,7 +80,7 @@ export const createTenantOperations = (parts: {
       while (!complete && parts.nowMs() < endsAtMs) {
         // From the beginning each time: a session may have begun meanwhile, and the removed ones leave no gap.
         const { records, next } = await pageOf(tenant)
-        const removed = await Promise.all(records.map(remove))
+        const removed = await Promise.all(records.map((session) => removeSession(parts, session)))
         sessions += removed.filter((isRemoved) => isRemoved).length
         complete = records.length === 0 && next === undefined
       }
@@ -92,22 +88,6 @@ export const createTenantOperations = (parts: {
       const erased = { sessions, cachedAnswers, complete }
       parts.events.tenantErased(tenant, erased)
       return erased
-    },
-  }
-}
-
-const sumsOf = (sessions: readonly WholeSession[]): Omit<TenantUse, 'namedSessions' | 'complete'> => {
-  const records = sessions.flatMap((session) => [session, ...session.branches])
-  const sumOf = (count: (record: (typeof records)[number]) => number): number =>
-    records.reduce((sum, record) => sum + count(record), 0)
-  return {
-    sessions: sessions.length,
-    storedBytes: sumOf(({ kv }) => kv?.bytes ?? 0),
-    turns: sumOf(({ turns }) => turns),
-    tokens: {
-      prompt: sumOf(({ tokens }) => tokens.prompt),
-      output: sumOf(({ tokens }) => tokens.output),
-      cached: sumOf(({ tokens }) => tokens.cached),
     },
   }
 }

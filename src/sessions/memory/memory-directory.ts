@@ -1,5 +1,5 @@
 import type { DirectoryPage, SessionDirectory } from '../session-directory.ts'
-import { branchKeyOf, type SessionKey, type TenantKey } from '../session-record.ts'
+import type { SessionKey, TenantKey } from '../session-record.ts'
 import type { SessionPage, WholeSession } from '../session-store.ts'
 import { type MemorySession, toRecord } from './memory-session.ts'
 import type { SessionTable } from './session-table.ts'
@@ -39,11 +39,7 @@ export class MemoryDirectory {
 
   /** With its branches beside the first. */
   whole(session: MemorySession, nowMs: number): WholeSession {
-    const branches = [...session.branches.keys()].flatMap((number) => {
-      const isOther = number > 0 && session.branches[number] !== undefined
-      const branch = isOther ? this.#table.findLive(branchKeyOf(session.key, number), nowMs) : undefined
-      return branch === undefined || branch.tenant !== session.tenant ? [] : [toRecord(branch)]
-    })
+    const branches = this.#table.branchesOf(session.key, session, nowMs).map(toRecord)
     return { ...toRecord(session), branches }
   }
 }

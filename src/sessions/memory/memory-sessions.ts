@@ -172,10 +172,6 @@ export class MemorySessions {
   remove(key: SessionKey, tenant: TenantKey, nowMs: number): boolean {
     const ended = this.#table.findLive(key, nowMs) ?? this.#findReviving(key, nowMs)
     if (ended?.tenant !== tenant) return false
-    for (const number of ended.branches.keys()) {
-      const branch = number > 0 ? this.#table.findLive(branchKeyOf(key, number), nowMs) : undefined
-      if (branch !== undefined) this.#table.delete(branch.key, branch, nowMs)
-    }
     this.#table.delete(key, ended, nowMs)
     return true
   }

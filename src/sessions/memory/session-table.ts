@@ -95,6 +95,13 @@ export class SessionTable {
     return undefined
   }
 
+  /** The live branches beside the first. A session that ends takes them along: nothing else names them. */
+  branchesOf(key: SessionKey, of: Pick<Tombstone, 'tenant' | 'branches'>, nowMs: number): readonly MemorySession[] {
+    const others = [...of.branches.keys()].filter((number) => number > 0 && of.branches[number] !== undefined)
+    const found = others.map((number) => this.findLive(branchKeyOf(key, number), nowMs))
+    return found.filter((branch): branch is MemorySession => branch?.tenant === of.tenant)
+  }
+
   findTombstone(key: SessionKey, nowMs: number): Tombstone | undefined {
     return this.#tombstones.find(key, nowMs)
   }
@@ -198,6 +205,7 @@ export class SessionTable {
   }
 
   delete(key: SessionKey, ended: MemorySession | Tombstone, nowMs: number): void {
+    for (const branch of this.branchesOf(key, ended, nowMs)) this.delete(branch.key, branch, nowMs)
     const session = this.#sessions.get(key)
     if (session !== undefined) this.#end(session, nowMs)
     else this.#options.removals.queueSession(key, undefined, nowMs)
@@ -270,15 +278,7 @@ export class SessionTable {
     if (session.by !== 'prompt') this.#tenants.delete(session)
     this.#named.delete(session)
     this.#options.removals.queueSession(key, kv, nowMs)
-    this.#endBranches(session, nowMs)
-  }
-
-  /** A session that ends takes the branches beside the first along: nothing else names them. */
-  #endBranches({ key, tenant, branches }: MemorySession, nowMs: number): void {
-    for (const number of branches.keys()) {
-      const branch = number > 0 && branches[number] ? this.#sessions.get(branchKeyOf(key, number)) : undefined
-      if (branch?.tenant === tenant) this.#endExpired(branch, nowMs)
-    }
+    for (const branch of this.branchesOf(key, session, nowMs)) this.#endExpired(branch, nowMs)
   }
 
   /** The session stays where it is in the order by memory: a loss of KV is no use. */

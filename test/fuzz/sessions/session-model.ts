@@ -202,10 +202,6 @@ export class SessionModel {
     const session = this.look(key)
     const isReviving = session?.state === 'expired' && session.leases.size > 0
     if (session?.tenant !== tenant || !(this.isLive(session) || isReviving)) return false
-    for (const number of session.branches.keys()) {
-      const branch = number > 0 ? this.live(branchKeyOf(key, number)) : undefined
-      if (branch !== undefined) this.endWithTombstone(branch, 'deleted')
-    }
     this.endWithTombstone(session, 'deleted')
     return true
   }
@@ -313,7 +309,7 @@ export class SessionModel {
   }
 
   endWithTombstone(session: ModelSession, state: 'expired' | 'deleted'): void {
-    this.#endBranches(session)
+    this.#endBranches(session, state)
     const { kv } = session
     session.state = state
     session.kv = undefined
@@ -326,17 +322,17 @@ export class SessionModel {
     this.removals.queueSession(session.key, kv)
   }
 
-  #endBranches({ key, tenant, branches }: ModelSession): void {
+  #endBranches({ key, tenant, branches }: ModelSession, state: 'expired' | 'deleted'): void {
     for (const number of branches.keys()) {
-      const branch = number > 0 ? this.sessions.get(branchKeyOf(key, number)) : undefined
-      if (branch === undefined || branch.tenant !== tenant || !this.isLive(branch)) continue
-      if (branch.state === 'creating') this.#discard(branch)
-      else this.endWithTombstone(branch, 'expired')
+      const branch = number > 0 ? this.live(branchKeyOf(key, number), tenant) : undefined
+      if (branch === undefined) continue
+      if (branch.state === 'creating' && state === 'expired') this.#discard(branch)
+      else this.endWithTombstone(branch, state)
     }
   }
 
   #discard(session: ModelSession): void {
-    this.#endBranches(session)
+    this.#endBranches(session, 'expired')
     this.sessions.delete(session.key)
     const { retryDigest } = session
     if (retryDigest !== undefined && this.retryKeys.get(retryDigest)?.session === session.key) {

@@ -3,12 +3,10 @@
 -- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 tenant
 -- Returns: 'removed' or 'none'
 --- @include session
---- @include branches
 local session = load_owned(ARGV[3], ARGV[4])
 local is_reviving = session and session[STATE] == expired and session[LEASES] ~= ''
 if not is_live(session) and not is_reviving then
   return reply('none')
 end
-delete_branches(session.key)
 end_with_tombstone(session, deleted)
 return reply('removed')

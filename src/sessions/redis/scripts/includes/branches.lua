@@ -3,18 +3,6 @@
 -- character. Needs what session.lua declares.
 local max_branches = 4
 
--- Ends the branches beside the first as their session is deleted.
-local function delete_branches(key)
-  for branch = 1, max_branches - 1 do
-    if redis.call('HEXISTS', branches_key(key), branch) == 1 then
-      local session = load(branch_key_of(key, branch))
-      if is_live(session) then
-        end_with_tombstone(session, deleted)
-      end
-    end
-  end
-end
-
 -- A snapshot with those of the branches beside the first.
 local function whole_snapshot(session)
   local whole = snapshot(session)

@@ -173,7 +173,7 @@ local end_branches
 
 -- A session whose first turn never completed leaves no tombstone, and lets its create be repeated.
 local function discard(session)
-  end_branches(session)
+  end_branches(session, expired)
   redis.call('DEL', session_key(session.key))
   leave_indexes(session.key, session[TENANT])
   if session[RETRY] ~= '' then
@@ -188,7 +188,7 @@ end
 -- Leaves a tombstone. That of an expired session keeps what a turn needs to revive it, that of a deleted one the leases
 -- of its turns: while they run, a client's name begins no new session.
 local function end_with_tombstone(session, state)
-  end_branches(session)
+  end_branches(session, state)
   local artefact = give_up_artefact(session)
   session[STATE] = state
   session[ENDS], session[TURNS], session[PROMPT], session[OUTPUT], session[CACHED] = 0, 0, 0, 0, 0
@@ -201,19 +201,6 @@ local function end_with_tombstone(session, state)
   leave_indexes(session.key, session[TENANT])
   save(session, 'PX', tombstone_ms)
   queue_session(session.key, artefact)
-end
-
-end_branches = function(session)
-  for _, branch in ipairs(redis.call('HKEYS', branches_key(session.key))) do
-    local other = branch ~= '0' and read(branch_key_of(session.key, tonumber(branch))) or nil
-    if is_live(other) and other[TENANT] == session[TENANT] then
-      if other[STATE] == creating then
-        discard(other)
-      else
-        end_with_tombstone(other, expired)
-      end
-    end
-  end
 end
 
 -- Reads a session, and ends it first if it has expired, so that no caller sees one that the sweep has not reached yet.
@@ -230,6 +217,19 @@ local function load(key)
     end_with_tombstone(session, expired)
   end
   return session
+end
+
+end_branches = function(session, state)
+  for _, branch in ipairs(redis.call('HKEYS', branches_key(session.key))) do
+    local other = branch ~= '0' and load(branch_key_of(session.key, tonumber(branch))) or nil
+    if is_live(other) and other[TENANT] == session[TENANT] then
+      if other[STATE] == creating and state ~= deleted then
+        discard(other)
+      else
+        end_with_tombstone(other, state)
+      end
+    end
+  end
 end
 
 local function load_owned(key, tenant)
