@@ -48,10 +48,13 @@ export const createLiveEvents = (parts: {
 
   return {
     open: async (response) => {
+      const text = await events()
       if (streams.size >= maxStreams) throw new AdminError('too_many_streams')
+      // It was answered as too late, or its client has left.
+      if (response.headersSent || response.destroyed) return
+      // Only now, so that no event goes out before the head.
       streams.add(response)
       response.once('close', () => streams.delete(response))
-      const text = await events()
       response.writeHead(200, {
         'content-type': 'text/event-stream; charset=utf-8',
         'cache-control': 'no-store',

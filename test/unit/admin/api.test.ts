@@ -4,6 +4,7 @@ import { createAdminServer } from '../../../src/admin/http-server.ts'
 import type { EndedTurnFacts } from '../../../src/context/context-events.ts'
 import { newSessionId, sessionKeyOf } from '../../../src/context/session-id.ts'
 import type { TenantKey } from '../../../src/sessions/session-record.ts'
+import { eventually } from '../../support/eventually.ts'
 import { operatorsParts } from '../../support/operators-parts.ts'
 
 const token = 'operators-token-1234'
@@ -281,6 +282,29 @@ describe('what was seen', () => {
       const first = await reader?.read()
       expect(Buffer.from(first?.value ?? []).toString()).toContain('"sample":{"at":"1970-01-01T00:16:40.000Z"')
     }
+  })
+
+  test('a stream that opens while others get their events begins with its head', async () => {
+    const parts = operatorsParts()
+    const answers: (() => void)[] = []
+    const overview = () => new Promise<Readonly<Record<string, unknown>>>((resolve) => answers.push(() => resolve({})))
+    const url = await serve({ ...parts, api: { ...parts.api, overview } })
+    const answer = async (index: number): Promise<void> => {
+      await eventually(() => answers.length > index)
+      answers[index]?.()
+    }
+    const open = () => fetch(`${url}/api/events`)
+
+    const first = open()
+    await answer(0)
+    await first
+    await eventually(() => answers.length > 1)
+    const second = open()
+    await eventually(() => answers.length > 2)
+    answers[1]?.()
+    await eventually(() => answers.length > 3)
+    answers[2]?.()
+    expect((await second).headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
   })
 
   test('events come at once and go on', async () => {
