@@ -23,7 +23,7 @@ export const usagesOf = async (
 }
 
 /** From /proc/PID/stat: all threads, user and system time. */
-const usageOf = async (pid: number | undefined): Promise<ProcessUsage> => {
+export const usageOf = async (pid: number | undefined): Promise<ProcessUsage> => {
   if (pid === undefined) return { cpuSeconds: 0, residentBytes: 0 }
   const text = await readFile(`/proc/${pid}/stat`, 'utf8')
   // The program's name stands in parentheses and may hold anything; the state follows it as the third field.

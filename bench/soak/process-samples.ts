@@ -1,5 +1,6 @@
-import { readdir, readFile } from 'node:fs/promises'
+import { readdir } from 'node:fs/promises'
 import type { ManagedChild } from '../../playground/child-process.ts'
+import { usageOf } from '../gateway/process-usage.ts'
 
 /** Memory and open files of a process. */
 export interface ProcessSample {
@@ -7,16 +8,11 @@ export interface ProcessSample {
   readonly handles: number
 }
 
-const pageBytes = 4096
-
 /** Undefined: it does not run now. */
 export const sampleOf = async (child: ManagedChild): Promise<ProcessSample | undefined> => {
   try {
-    const [statm, files] = await Promise.all([
-      readFile(`/proc/${child.pid}/statm`, 'utf8'),
-      readdir(`/proc/${child.pid}/fd`),
-    ])
-    return { residentBytes: Number(statm.split(' ')[1]) * pageBytes, handles: files.length }
+    const [{ residentBytes }, files] = await Promise.all([usageOf(child.pid), readdir(`/proc/${child.pid}/fd`)])
+    return { residentBytes, handles: files.length }
   } catch {
     return undefined
   }

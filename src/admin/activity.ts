@@ -1,5 +1,6 @@
 import type { EndedTurnFacts, TurnOutcome } from '../context/context-events.ts'
-import type { TokenUsage } from '../openai/usage.ts'
+import { type CacheHitStatus, hitIn, resultIn } from '../context/response-headers.ts'
+import { computedTokensOf, type TokenUsage } from '../openai/usage.ts'
 import type { SessionKey } from '../sessions/session-record.ts'
 import { RecentTimes } from './recent-times.ts'
 import { SessionTimelines, type TimelineEvent } from './session-timelines.ts'
@@ -75,8 +76,8 @@ export class Activity {
 
   turnEnded(outcome: TurnOutcome, usage: TokenUsage | undefined, turn: EndedTurnFacts): void {
     this.#turns[outcome === 'completed' ? 'completed' : 'failed'] += 1
-    const hit = hitOf(turn.cacheStatus)
-    const found = foundOf(turn.cacheStatus)
+    const hit = hitIn(turn.cacheStatus)
+    const found = resultIn(turn.cacheStatus)
     if (outcome === 'completed' && turn.isStream === true && turn.ttfbMs !== undefined && found !== undefined)
       this.#ttft[found].add(turn.ttfbMs)
     if (turn.session === undefined) return
@@ -90,9 +91,8 @@ export class Activity {
       sample.savedSeconds += (turn.prefill?.savedMs ?? 0) / 1000
       sample.computedSeconds += (turn.prefill?.computedMs ?? 0) / 1000
     }
-    const cached = usage?.cachedTokens ?? 0
-    this.#tokens.cached += cached
-    this.#tokens.computed += Math.max(0, (usage?.promptTokens ?? 0) - cached)
+    this.#tokens.cached += usage?.cachedTokens ?? 0
+    this.#tokens.computed += usage === undefined ? 0 : computedTokensOf(usage)
     this.timelines.add(turn.session, this.#eventOf(outcome, usage, { turn, hit }), name)
   }
 
@@ -127,7 +127,7 @@ export class Activity {
     return { turns, hits, loadsUnderWay, loadMsP50: loads.percentiles()?.p50 ?? null }
   }
 
-  #countPod({ pod }: EndedTurnFacts, hit: Hit | undefined): void {
+  #countPod({ pod }: EndedTurnFacts, hit: CacheHitStatus | undefined): void {
     const activity = this.#pod(pod)
     activity.turns += 1
     if (hit !== undefined) activity.hits += 1
@@ -137,7 +137,7 @@ export class Activity {
   #eventOf(
     outcome: TurnOutcome,
     usage: TokenUsage | undefined,
-    { turn, hit }: { readonly turn: EndedTurnFacts; readonly hit: Hit | undefined },
+    { turn, hit }: { readonly turn: EndedTurnFacts; readonly hit: CacheHitStatus | undefined },
   ): TimelineEvent {
     const { pod, cacheStatus, waitedMs, offload, offloadMs, ttfbMs } = turn
     const { promptTokens, cachedTokens, outputTokens } = usage ?? {}
@@ -192,22 +192,3 @@ const noTurns = (): Sample => ({
   savedSeconds: 0,
   computedSeconds: 0,
 })
-
-interface Hit {
-  readonly tier: 'gpu' | 'cpu' | 'store'
-  readonly tokens: number
-  readonly loadMs?: number | undefined
-}
-
-/** What `x-context-cache` says of a hit. */
-const hitOf = (cacheStatus: string | undefined): Hit | undefined => {
-  const [, tier, tokens, load] =
-    /^hit; tier=(gpu|cpu|store); tokens=(\d+)(?:; load=(\d+)ms)?/.exec(cacheStatus ?? '') ?? []
-  if (tier !== 'gpu' && tier !== 'cpu' && tier !== 'store') return undefined
-  return { tier, tokens: Number(tokens), loadMs: load === undefined ? undefined : Number(load) }
-}
-
-const foundOf = (cacheStatus: string | undefined): 'hit' | 'miss' | 'none' | undefined => {
-  const [result] = cacheStatus?.split(';') ?? []
-  return result === 'hit' || result === 'miss' || result === 'none' ? result : undefined
-}

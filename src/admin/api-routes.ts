@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { readJson } from '../json/read-json.ts'
 import { type TenantName, tenantNameOf } from '../sessions/session-directory.ts'
 import { AdminError } from './admin-error.ts'
-import { type AdminAnswer, json } from './admin-routes.ts'
+import { type AdminAnswer, json, text } from './admin-routes.ts'
 import type { ApiAccess } from './api-access.ts'
 import type { LiveEvents } from './live-events.ts'
 import type { OperatorsApi } from './operators-api.ts'
@@ -12,7 +12,7 @@ const maxLoginBytes = 2_048
 const login = z.object({ token: z.string() })
 
 /** An answer; undefined: the response is a stream that has begun. */
-export type ApiAnswer = (AdminAnswer & { readonly cookie?: string }) | undefined
+export type ApiAnswer = AdminAnswer | undefined
 
 /** Answers what stands below /api. @throws AdminError */
 export const createApiRoutes = (parts: {
@@ -27,11 +27,11 @@ export const createApiRoutes = (parts: {
       case 'POST': {
         const body = login.safeParse(readJson(await readBody(request)))
         if (!body.success) throw new AdminError('invalid_body')
-        return { ...nothing, cookie: access.logIn(body.data.token, { method, headers: request.headers }) }
+        return withCookie(access.logIn(body.data.token, { method, headers: request.headers }))
       }
       case 'DELETE':
         access.check({ method, headers: request.headers })
-        return { ...nothing, cookie: access.logOut() }
+        return withCookie(access.logOut())
       default:
         throw new AdminError('method_not_allowed')
     }
@@ -76,7 +76,7 @@ const tenantIn = (pathname: string): TenantName | undefined => {
   return text === undefined ? undefined : tenantNameOf(text)
 }
 
-const nothing: AdminAnswer = { status: 204, contentType: 'text/plain; charset=utf-8', body: '' }
+const withCookie = (cookie: string): AdminAnswer => ({ ...text('', 204), headers: { 'set-cookie': cookie } })
 
 const readBody = async (request: IncomingMessage): Promise<string> => {
   const chunks: Buffer[] = []

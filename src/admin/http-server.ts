@@ -117,7 +117,7 @@ const hasBody = (request: IncomingMessage): boolean =>
   request.headers['transfer-encoding'] !== undefined || Number(request.headers['content-length'] ?? 0) !== 0
 
 const send = (
-  page: NonNullable<ApiAnswer>,
+  page: AdminAnswer,
   exchange: { readonly request: IncomingMessage; readonly response: ServerResponse },
 ): void => {
   const { request, response } = exchange
@@ -128,7 +128,6 @@ const send = (
     'cache-control': 'no-store',
     'x-content-type-options': 'nosniff',
     ...page.headers,
-    ...(page.cookie === undefined ? {} : { 'set-cookie': page.cookie }),
     ...(page.status === 405 ? { allow: 'GET, HEAD' } : {}),
     // The rest of an unread body must not be parsed as the next request.
     ...(hasBody(request) ? { connection: 'close' } : {}),

@@ -1,8 +1,9 @@
 import type { Activity } from '../admin/activity.ts'
 import type { ContextEvents, EndedTurnFacts, JudgedEngines, TurnOutcome } from '../context/context-events.ts'
+import { resultIn } from '../context/response-headers.ts'
 import type { KvPresence } from '../kvcache/kv-connector.ts'
 import type { KvMissReason } from '../kvcache/reasons.ts'
-import type { TokenUsage } from '../openai/usage.ts'
+import { computedTokensOf, type TokenUsage } from '../openai/usage.ts'
 import { digestOf } from '../sessions/session-record.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import type { LabelValue } from '../telemetry/metric-definitions.ts'
@@ -165,20 +166,16 @@ const countTurn = (
   { model = 'other', pool, session, cacheStatus, ttfbMs, isStream, prefill }: EndedTurnFacts,
 ): void => {
   metrics.add('turns_total', { outcome, model })
-  const [cache = ''] = cacheStatus?.split(';') ?? []
-  if (outcome === 'completed' && isStream === true && ttfbMs !== undefined && isCacheResult(cache))
+  const cache = resultIn(cacheStatus)
+  if (outcome === 'completed' && isStream === true && ttfbMs !== undefined && cache !== undefined)
     metrics.observe('ttft_seconds', { cache, model }, ttfbMs)
   if (usage === undefined) return
   metrics.add('prompt_tokens_total', { model }, usage.promptTokens)
   metrics.add('cached_tokens_total', { model }, usage.cachedTokens ?? 0)
   metrics.add('output_tokens_total', { model }, usage.outputTokens)
   if (session === undefined) return
-  const { promptTokens, cachedTokens = 0 } = usage
   metrics.add('prefill_seconds_total', { pool, result: 'saved' }, (prefill?.savedMs ?? 0) / 1000)
   metrics.add('prefill_seconds_total', { pool, result: 'computed' }, (prefill?.computedMs ?? 0) / 1000)
-  metrics.add('session_prompt_tokens_total', { pool, source: 'cached' }, cachedTokens)
-  metrics.add('session_prompt_tokens_total', { pool, source: 'computed' }, Math.max(0, promptTokens - cachedTokens))
+  metrics.add('session_prompt_tokens_total', { pool, source: 'cached' }, usage.cachedTokens ?? 0)
+  metrics.add('session_prompt_tokens_total', { pool, source: 'computed' }, computedTokensOf(usage))
 }
-
-const isCacheResult = (text: string): text is LabelValue<'ttft_seconds', 'cache'> =>
-  text === 'hit' || text === 'miss' || text === 'none'

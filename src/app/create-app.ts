@@ -139,7 +139,10 @@ export const createApp = async (
       activity,
       sessions: operations,
       tenants: tenantOperations,
-      facts: () => ({ version: parts.version, store: readiness().store, warnings: readiness().warnings }),
+      facts: () => {
+        const { store: sessionStore, warnings: found } = readiness()
+        return { version: parts.version, store: sessionStore, warnings: found }
+      },
       current: () => currentCounts({ store, pools, admission }),
       degraded: () => metrics.total('degraded_total'),
       pools: () => poolFacts(pools),

@@ -5,7 +5,7 @@ import { ask, below } from './ask.ts'
 
 /** What the operators' API answers. */
 export type ApiReply<T> =
-  /** `text` is the JSON of the API as it came. */
+  /** `text` is the JSON of the API, unchanged. */
   | { readonly kind: 'answered'; readonly value: T; readonly text: string }
   /** A sentence that says what to do. */
   | { readonly kind: 'failed'; readonly message: string }

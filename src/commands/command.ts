@@ -1,3 +1,5 @@
+import { unknownName } from '../commandline/nearest-name.ts'
+
 /** What an operator's command may use of its process. */
 export interface CommandContext {
   /** Arguments behind the command's name. */
@@ -23,6 +25,16 @@ export interface CommandContext {
   readonly failUsage: (message: string) => ExitCode
   /** Resolves with the first SIGINT or SIGTERM. */
   readonly untilStopped: () => Promise<unknown>
+}
+
+/** Which of its actions a command line names, or what is wrong with that. */
+export const actionOf = <const Action extends string>(
+  name: string | undefined,
+  actions: readonly Action[],
+): { readonly action: Action } | { readonly problem: string } => {
+  if (name === undefined) return { problem: `Say what to do: ${actions.join(', ')}.` }
+  const action = actions.find((known) => known === name)
+  return action === undefined ? { problem: unknownName('action', name, actions) } : { action }
 }
 
 /** 0: fine. 1: problems were found, or what was asked for does not exist or cannot be reached. 2: wrong usage. */

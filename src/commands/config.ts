@@ -1,11 +1,10 @@
 import { findStartProblems } from '../app/find-start-problems.ts'
 import { findCreationFault } from '../app/serve.ts'
-import { unknownName } from '../commandline/nearest-name.ts'
 import { parseFlags } from '../commandline/parse-flags.ts'
 import { configJsonSchema } from '../config/json-schema.ts'
 import { loadConfig } from '../config/load-config.ts'
 import { redactConfig } from '../config/redact.ts'
-import type { Command, CommandContext, ExitCode } from './command.ts'
+import { actionOf, type Command, type CommandContext, type ExitCode } from './command.ts'
 
 const actions = ['check', 'print', 'schema'] as const
 const flags = { json: { type: 'boolean', default: false } } as const
@@ -15,9 +14,9 @@ export const configCommand: Command = async (context) => {
   const parsed = parseFlags(context.args, flags, { maxPositionals: 2 })
   if (parsed.kind === 'invalid') return context.failUsage(parsed.message)
   const [name, file] = parsed.positionals
-  if (name === undefined) return context.failUsage(`Say what to do: ${actions.join(', ')}.`)
-  const action = actions.find((known) => known === name)
-  if (action === undefined) return context.failUsage(unknownName('action', name, actions))
+  const named = actionOf(name, actions)
+  if ('problem' in named) return context.failUsage(named.problem)
+  const { action } = named
   const options = { file, json: parsed.values.json }
   switch (action) {
     case 'check':

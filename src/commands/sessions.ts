@@ -1,9 +1,8 @@
 import { z } from 'zod'
-import { unknownName } from '../commandline/nearest-name.ts'
 import { parseFlags } from '../commandline/parse-flags.ts'
 import { type AdminAccess, adminAccess, adminFlags } from './admin-address.ts'
 import { type ApiReply, askApi } from './admin-api.ts'
-import type { Command, CommandContext, ExitCode } from './command.ts'
+import { actionOf, type Command, type CommandContext, type ExitCode } from './command.ts'
 import { duration, size, textOr, whole } from './figures.ts'
 import { type Column, renderFields, renderTable } from './table.ts'
 
@@ -57,9 +56,9 @@ export const sessionsCommand: Command = async (context) => {
   if (parsed.kind === 'invalid') return context.failUsage(parsed.message)
   const { values, positionals } = parsed
   const [name, argument] = positionals
-  if (name === undefined) return context.failUsage(`Say what to do: ${actions.join(', ')}.`)
-  const action = actions.find((known) => known === name)
-  if (action === undefined) return context.failUsage(unknownName('action', name, actions))
+  const named = actionOf(name, actions)
+  if ('problem' in named) return context.failUsage(named.problem)
+  const { action } = named
   const access = adminAccess(values, context.env)
   if (typeof access === 'string') return context.failUsage(access)
   if (action === 'ls') {

@@ -1,9 +1,8 @@
 import { z } from 'zod'
-import { unknownName } from '../commandline/nearest-name.ts'
 import { parseFlags } from '../commandline/parse-flags.ts'
 import { adminAccess, adminFlags } from './admin-address.ts'
 import { askApi } from './admin-api.ts'
-import type { Command } from './command.ts'
+import { actionOf, type Command } from './command.ts'
 import { size, whole } from './figures.ts'
 import { show } from './sessions.ts'
 import { renderFields } from './table.ts'
@@ -27,11 +26,9 @@ export const tenantsCommand: Command = async (context) => {
   if (parsed.kind === 'invalid') return context.failUsage(parsed.message)
   const { values, positionals } = parsed
   const [name, tenant] = positionals
-  const action = actions.find((known) => known === name)
-  if (action === undefined)
-    return context.failUsage(
-      name === undefined ? `Say what to do: ${actions.join(', ')}.` : unknownName('action', name, actions),
-    )
+  const named = actionOf(name, actions)
+  if ('problem' in named) return context.failUsage(named.problem)
+  const { action } = named
   if (tenant === undefined || !/^[A-Za-z0-9_-]{22}$/.test(tenant))
     return context.failUsage('Give the digest of a tenant: the 22 characters that sessions ls shows.')
   const access = adminAccess(values, context.env)

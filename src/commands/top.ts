@@ -40,7 +40,7 @@ const printOnce = async ({ print, fail }: CommandContext, access: AdminAccess, j
   if (overview.kind === 'failed') return fail(overview.message)
   const pods = await askApi(access, '/api/pods', podsSchema)
   if (pods.kind === 'failed') return fail(pods.message)
-  // Both as they came, on one line.
+  // Both unchanged, on one line.
   const line = (text: string): string => JSON.stringify(JSON.parse(text))
   return print(
     json
@@ -52,7 +52,7 @@ const printOnce = async ({ print, fail }: CommandContext, access: AdminAccess, j
 /** Where the states go. */
 interface Sink {
   start(): void
-  /** `raw` has the JSON as it came. */
+  /** `raw` has the JSON of the API, unchanged. */
   show(state: State, raw: { readonly overview: string; readonly pods: string }): void
   /** The connection is lost; it is tried again. */
   lost(why: string): void

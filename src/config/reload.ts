@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Config } from './config.ts'
-import { isTree } from './config-tree.ts'
+import { isTree, valueAt } from './config-tree.ts'
 
 /** Options that a running gateway takes over. `*` is any pool; a group stands for all of its options. */
 export const reloadableOptions: readonly string[] = [
@@ -57,12 +57,9 @@ const isReloadable = (path: Path): boolean =>
 
 /** Without a list the pods come from DNS or Kubernetes, or there is no such pool. */
 const isListBegunOrEnded = (before: Config, after: Config, path: Path): boolean =>
-  [before, after].some((config) => isEmptyList(valueIn(config, path)))
+  [before, after].some((config) => isEmptyList(valueAt(config, path)))
 
 const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0
-
-const valueIn = (value: unknown, path: Path): unknown =>
-  path.reduce<unknown>((inner, name) => (isTreeOrList(inner) ? Reflect.get(inner, name) : undefined), value)
 
 const isTreeOrList = (value: unknown): value is object => isTree(value) || Array.isArray(value)
 

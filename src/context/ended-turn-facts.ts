@@ -1,4 +1,4 @@
-import type { TokenUsage } from '../openai/usage.ts'
+import { computedTokensOf, type TokenUsage } from '../openai/usage.ts'
 import type { TurnEnd } from './context-cache-manager.ts'
 import type { EndedTurnFacts } from './context-events.ts'
 import { listedModel, type Pool } from './pools.ts'
@@ -19,7 +19,6 @@ export const factsOf = (
 
 const prefillOf = (pool: Pool | undefined, model: string, usage: TokenUsage | undefined): EndedTurnFacts['prefill'] => {
   if (pool === undefined || usage === undefined) return undefined
-  const { promptTokens, cachedTokens = 0 } = usage
-  const computedMs = pool.costs.recomputeMs(model, Math.max(0, promptTokens - cachedTokens))
-  return { savedMs: Math.max(0, pool.costs.recomputeMs(model, promptTokens) - computedMs), computedMs }
+  const computedMs = pool.costs.recomputeMs(model, computedTokensOf(usage))
+  return { savedMs: Math.max(0, pool.costs.recomputeMs(model, usage.promptTokens) - computedMs), computedMs }
 }

@@ -67,6 +67,11 @@ export const createResponseCacheHandler = (
   settings: JsonLimits,
 ) => {
   const { maxEntryBytes: maxBytes } = parts
+  // Not all settings, which are read as they are now: each costs a call.
+  const limits = (): JsonLimits & { readonly maxBytes: number } => {
+    const { maxJsonDepth, maxJsonKeys } = settings
+    return { maxJsonDepth, maxJsonKeys, maxBytes }
+  }
   const models: ReadonlySet<string> = new Set(parts.models)
 
   /** Undefined: not eligible. What is wrong with the request is reported by the handler that decides on it. */
@@ -75,7 +80,7 @@ export const createResponseCacheHandler = (
     api: Exclude<InferenceApi, 'messages'>,
     body: Buffer,
   ): SlicedWork<EligibleRequest | undefined> {
-    const parsed = yield* parseJsonObject(body, { ...settings, maxBytes })
+    const parsed = yield* parseJsonObject(body, limits())
     const cacheable = readCacheableRequest(parsed)
     if (cacheable === undefined || !models.has(cacheable.model)) return undefined
     const tenant = parts.tenants.tenantOf(request)

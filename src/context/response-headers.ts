@@ -41,6 +41,27 @@ export const missStatus = (reason: MissReason): string => `miss; reason=${reason
 /** `x-context-cache` of a turn whose session keeps no KV. */
 export const noneStatus = (reason: string): string => `none; reason=${reason}`
 
+/** What `x-context-cache` says that a turn found. */
+export const resultIn = (cacheStatus: string | undefined): 'hit' | 'miss' | 'none' | undefined => {
+  const [result] = cacheStatus?.split(';') ?? []
+  return result === 'hit' || result === 'miss' || result === 'none' ? result : undefined
+}
+
+/** What `x-context-cache` says of a hit. */
+export interface CacheHitStatus {
+  readonly tier: 'gpu' | 'cpu' | 'store'
+  readonly tokens: number
+  readonly loadMs?: number | undefined
+}
+
+/** Undefined: it was no hit. */
+export const hitIn = (cacheStatus: string | undefined): CacheHitStatus | undefined => {
+  const [, tier, tokens, load] =
+    /^hit; tier=(gpu|cpu|store); tokens=(\d+)(?:; load=(\d+)ms)?/.exec(cacheStatus ?? '') ?? []
+  if (tier !== 'gpu' && tier !== 'cpu' && tier !== 'store') return undefined
+  return { tier, tokens: Number(tokens), loadMs: load === undefined ? undefined : Number(load) }
+}
+
 /** `x-context-cache` by what the turn's pod holds. `kvStatus`: why the session has no stored KV; undefined: unknown. */
 export const presenceStatus = (presence: KvPresence, kvStatus: string | undefined): string => {
   if (presence.kind === 'hit') {

@@ -6,6 +6,10 @@ export interface TokenUsage {
   readonly cachedTokens?: number
 }
 
+/** Prompt tokens that the engine did not read from its cache. */
+export const computedTokensOf = ({ promptTokens, cachedTokens = 0 }: TokenUsage): number =>
+  Math.max(0, promptTokens - cachedTokens)
+
 type Members = Readonly<Record<string, unknown>>
 
 /**

@@ -35,7 +35,7 @@ export const createTurnTracer = (follower: Follower): TurnTracer => ({
   },
 })
 
-/** Events with what they tell of the end of a turn on its span. */
+/** The same events. The end of a turn also sets the attributes of its span. */
 export const followEvents = (events: ContextEvents, follower: Follower): ContextEvents => ({
   ...events,
   turnEnded: (outcome, usage, turn) => {

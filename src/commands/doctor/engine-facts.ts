@@ -1,6 +1,7 @@
 import { basename } from 'node:path'
 import { z } from 'zod'
 import { readJson } from '../../json/read-json.ts'
+import { propsSchema } from '../../kvcache/llamacpp-slots/engines.ts'
 import { labelsOf, layoutLabels } from '../../kvcache/lmcache/engine-facts.ts'
 import { type Answer, ask, type Question } from '../ask.ts'
 import { type ClockReading, readClock } from './clock-reading.ts'
@@ -22,13 +23,6 @@ const model = z.object({
 })
 const modelsSchema = z.object({ data: z.array(model) })
 const versionSchema = z.object({ version: z.string() })
-const propsSchema = z.object({
-  build_info: z.string().optional(),
-  model_path: z.string().optional(),
-  model_ftype: z.string().optional(),
-  total_slots: z.number().optional(),
-  default_generation_settings: z.object({ n_ctx: z.number().optional() }).optional(),
-})
 
 /** Asks an engine. A text: why it is not known. */
 export const askEngineFacts = async (

@@ -10,7 +10,8 @@ export interface EngineView {
   readonly fingerprint: string
 }
 
-const propsSchema = z.object({
+/** `GET /props` of llama-server: what its KV depends on. */
+export const propsSchema = z.object({
   build_info: z.string().optional(),
   model_path: z.string().optional(),
   model_ftype: z.string().optional(),
