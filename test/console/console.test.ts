@@ -113,6 +113,21 @@ describe('the sessions', () => {
     await eventually(async () => expect(await rows(page).count()).toBe(2))
     expect(await page.getByLabel("Tenant's digest").inputValue()).toMatch(/^[\w-]{22}$/)
     await page.getByLabel("Tenant's digest").fill('x'.repeat(22))
+    // What is typed stays while the page follows the gateway.
+    await page.evaluate(
+      () =>
+        new Promise((resolve) => {
+          const events = new EventSource(new URL('../api/events', location.href))
+          let count = 0
+          events.addEventListener('pods', () => {
+            count += 1
+            if (count < 3) return
+            events.close()
+            resolve(count)
+          })
+        }),
+    )
+    expect(await page.getByLabel("Tenant's digest").inputValue()).toBe('x'.repeat(22))
     await page.keyboard.press('Enter')
     await page.getByText('No session is of this model and tenant.').waitFor()
     for (const id of ids) expect(await seen()).not.toContain(id.slice(4))

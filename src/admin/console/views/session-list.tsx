@@ -13,6 +13,8 @@ type Outcome = SessionPage | { readonly problem: string } | undefined
 /** Sessions by digest, model and tenant; page by page. */
 export const SessionList = ({ now, models }: { readonly now: Date; readonly models: readonly string[] }): VNode => {
   const [filter, setFilter] = useState(everything)
+  // What is typed and not chosen yet: each second the page is rendered anew.
+  const [tenantText, setTenantText] = useState('')
   const [after, setAfter] = useState<string | null>(null)
   const [outcome, setOutcome] = useState<Outcome>()
   const [round, setRound] = useState(0)
@@ -30,6 +32,7 @@ export const SessionList = ({ now, models }: { readonly now: Date; readonly mode
 
   const choose = (next: SessionFilter): void => {
     setFilter(next)
+    setTenantText(next.tenant)
     setAfter(null)
   }
   return (
@@ -54,12 +57,13 @@ export const SessionList = ({ now, models }: { readonly now: Date; readonly mode
           Tenant's digest
           <input
             type="text"
-            value={filter.tenant}
+            value={tenantText}
             placeholder="22 characters, as a session shows it"
             autocomplete="off"
             autocapitalize="off"
             spellcheck={false}
             maxLength={22}
+            onInput={({ currentTarget }) => setTenantText(currentTarget.value)}
             onChange={({ currentTarget }) => choose({ ...filter, tenant: currentTarget.value.trim() })}
           />
         </label>
