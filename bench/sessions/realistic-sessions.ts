@@ -53,5 +53,5 @@ export const storeKv = async (store: BenchedStore, { key, tenant }: NewSession):
   const kv = { artefactId, payload: '', tokens: 3072, bytes: 402_653_184, turn: 1 }
   await store.announce({ artefactId, session: key, payload: kv.payload, graceMs })
   const { createdAtMs = 0 } = (await store.get({ key, tenant })) ?? {}
-  if (!(await store.commitKv({ key, createdAtMs, kv }))) throw new Error('a session did not take its KV')
+  if (!(await store.commitKv({ key, tenant, createdAtMs, kv }))) throw new Error('a session did not take its KV')
 }

@@ -34,7 +34,7 @@ for (const [signal, status] of [['SIGINT', 130] as const, ['SIGTERM', 143] as co
   process.once(signal, () => process.exit(status))
 
 /** Keys that stay: what was learnt, the store's name, ledgers of slots and repeated creates, which Redis forgets itself. */
-const isKept = (key: string): boolean => /^ctx:(?:store|routing:costs:.*|kv:slots:.*|r:.*)$/.test(key)
+const isKept = (key: string): boolean => /^ctx:(?:store|routing:costs:.*|kv:slots:.*|\{\d+\}:[rwx])$/.test(key)
 
 const redisLeftovers = async (url: string): Promise<readonly string[]> => {
   const redis = new Redis(url)

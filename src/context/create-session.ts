@@ -39,7 +39,7 @@ export const createCreateSession = (
   /** An inference request is answered even if its session cannot be made; `POST /v1/context` is about the session. */
   const createAndForward = async (create: CheckedCreate, scope: RequestScope): Promise<Decision<TurnTicket>> => {
     const { request, api, tenant, model } = create
-    const id = newSessionId()
+    const id = newIdFor(create.retryOf)
     const turnId = turnIdFor(request)
     const route = routeTurn(parts, request, { key: sessionKeyOf(id), model })
     const written = await write(create, { id, turnId, pod: route.pod })
@@ -48,6 +48,14 @@ export const createCreateSession = (
     parts.events.lookedUp('store_unavailable', undefined)
     const forward = await startPlainTurn(parts, { turnId, route, tenant }, scope)
     return withStatus(forward, { cacheStatus: noneStatus('store_unavailable') })
+  }
+
+  /** A new id whose session lies together with the digest of its create: of as many as there are parts, one does. */
+  const newIdFor = (retryOf: IdempotencyKey | undefined): string => {
+    for (;;) {
+      const id = newSessionId()
+      if (retryOf === undefined || parts.store.areTogether(sessionKeyOf(id), retryOf.digest)) return id
+    }
   }
 
   const write = async (

@@ -269,12 +269,12 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings, stopping:
   }
 
   const recordOffload = async ({ record, isCounted }: CompletedTurn, outcome: FinishOutcome): Promise<void> => {
-    const { key, createdAtMs, turns, kvStatus } = record
+    const { key, tenant, createdAtMs, turns, kvStatus } = record
     if (outcome.kind === 'stored') {
       const { artefactId, payload, tokens, bytes } = outcome
       // The number of a turn that counted before is not known: its KV never replaces that of another turn.
       const turn = isCounted ? turns : 0
-      await store.commitKv({ key, createdAtMs, kv: { artefactId, payload, tokens, bytes, turn } })
+      await store.commitKv({ key, tenant, createdAtMs, kv: { artefactId, payload, tokens, bytes, turn } })
     } else if (outcome.kind === 'none' && isCounted && kvStatus !== outcome.reason) {
       await store.setKvStatus({ key, status: outcome.reason })
     }

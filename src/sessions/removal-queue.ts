@@ -16,7 +16,7 @@ export interface Removal {
 }
 
 /** A claimed removal, as its claimant names it. */
-export type ClaimedRemoval = Pick<Removal, 'id' | 'claim'>
+export type ClaimedRemoval = Pick<Removal, 'id' | 'session' | 'claim'>
 
 /**
  * Work list of the reaper, in the same store as the sessions: ending a session and queueing its removal is one step.
@@ -31,7 +31,10 @@ export interface RemovalQueue {
     readonly payload: string
     readonly graceMs: number
   }): Promise<void>
-  /** Ends up to `limit` due sessions that no turn holds. Resolves to how many; `hasMore`: others may be due as well. */
+  /**
+   * Ends due sessions that no turn holds, up to `limit` in each part of the store that no other gateway works on. Resolves
+   * to how many; `hasMore`: others may be due as well.
+   */
   expireDue(limit: number): Promise<{ readonly ended: number; readonly hasMore: boolean }>
   /**
    * Brings the stored KV down to the threshold of its limit, and (memory store) the sessions down to their memory
@@ -43,7 +46,7 @@ export interface RemovalQueue {
    * Resolves to whether there is more to do before all of it was looked at once, as it must be before the first turn.
    */
   recount(limit: number): Promise<boolean>
-  /** Up to `limit` due removals. Unless acknowledged they are due again after `leaseMs`: finish the work by then. */
+  /** Up to `limit` due removals, of the parts of the store that no other gateway works on. Unless acknowledged they are due again after `leaseMs`: finish the work by then. */
   claim(options: { readonly limit: number; readonly leaseMs: number }): Promise<readonly Removal[]>
   /** Acknowledges removals. One requeued since the claim is due again; one claimed by another process is ignored. */
   ack(removals: readonly ClaimedRemoval[]): Promise<void>

@@ -16,7 +16,7 @@ export type TenantKey = string & { readonly __brand: 'TenantKey' }
 
 /** A session's KV in the persistent store. The session store does not read `payload`: it is the connector's. */
 export interface StoredKv {
-  /** Unique for every offload. One that begins with 22 characters of its session's key takes less room in Redis. */
+  /** Unique for every offload. It begins with 22 characters of its session's key, by which a store finds the session. */
   readonly artefactId: string
   /** What the connector needs to load and remove the artefact. */
   readonly payload: string

@@ -16,7 +16,10 @@ export interface NewSession
 
 /** Names a create that may be repeated. */
 export interface IdempotencyKey {
-  /** HMAC of tenant and `Idempotency-Key`, or of tenant and body for a client's automatic retry. */
+  /**
+   * HMAC of tenant and `Idempotency-Key`, or of tenant and body for a client's automatic retry, base64url. The session lies
+   * together with it ({@link SessionStore.areTogether}).
+   */
   readonly digest: string
   /** HMAC of the request's form and body: the same key with another body is a client's mistake. */
   readonly bodyDigest: string
@@ -123,8 +126,9 @@ export interface SessionPage {
 }
 
 /**
- * Keeps sessions, their deadlines and their tombstones. Every method is atomic, decides time by the store's own clock,
- * and takes one round trip. Another tenant's session behaves exactly as one that does not exist.
+ * Keeps sessions, their deadlines and their tombstones. What a method does to one session is atomic, decides time by the
+ * store's own clock, and takes one round trip; counts of a tenant or of all, in a store of several servers, may miss what
+ * others change meanwhile. Another tenant's session behaves exactly as one that does not exist.
  *
  * States of a session: *creating* (until its first turn completes; swept when the turn's lease runs out), *active*, and
  * then a tombstone, *expired* or *deleted*, for `tombstoneSeconds`. A session expires when its deadline has passed and
@@ -157,7 +161,7 @@ export interface SessionStore {
   abandon(turn: OwnedSession & { readonly turnId: string }): Promise<void>
   /**
    * Makes `kv` the session's stored KV if no later turn's is there yet, and takes its artefact off the removal queue;
-   * the artefact it replaces is queued. `createdAtMs` is of the record that `complete` returned. `false`: the session
+   * the artefact it replaces is queued. `tenant` and `createdAtMs` are of the record that `complete` returned. `false`: the session
    * is gone, or was revived since, a later turn won, there is no room, or the artefact is not waiting in the queue
    * (never announced, or in removal after its grace: it may be gone); it is queued for removal, due at once. Repeating
    * a commit that won changes nothing. Under a limit of stored KV, that of other sessions is evicted: of expired ones
@@ -165,7 +169,7 @@ export interface SessionStore {
    * Their KV status is `kv_evicted`. Much eviction takes Redis several round trips. KV beyond the tenant's limit is not
    * committed (`tenant_full`), and evicts nothing.
    */
-  commitKv(commit: Pick<SessionRecord, 'key' | 'createdAtMs'> & { readonly kv: StoredKv }): Promise<boolean>
+  commitKv(commit: Pick<SessionRecord, 'key' | 'tenant' | 'createdAtMs'> & { readonly kv: StoredKv }): Promise<boolean>
   /** Records why a completed turn left no stored KV. An earlier turn's artefact stays: its prefix is still right. */
   setKvStatus(change: { readonly key: SessionKey; readonly status: string }): Promise<void>
   /** Drops stored KV of no use from the sessions that have it, queues its removal; resolves to how many had some. */
@@ -184,6 +188,8 @@ export interface SessionStore {
   setTtl(change: OwnedSession & { readonly ttlSeconds: number }): Promise<WholeSession | undefined>
   /** Deletes, also one that expired and a turn is about to start anew. `false`: the tenant has no such session. */
   remove(session: OwnedSession): Promise<boolean>
+  /** Whether one step can change a session of this key and what is kept under the other key or digest. */
+  areTogether(key: SessionKey, other: string): boolean
   /** Names this store for all gateways that share it. When its data is lost, it gets what the first to ask calls it. */
   identity(): Promise<string>
   close(): Promise<void>

@@ -8,7 +8,7 @@ export interface EndedOperation {
 
 type Method = (...args: readonly unknown[]) => unknown
 
-/** Wraps `target`: each call of an own method is measured until its promise settles. `onEnded` must not throw. */
+/** Wraps `target`: each call of an own method that returns a promise is measured until it settles. `onEnded` must not throw. */
 export const measureOperations = <Target extends object>(
   target: Target,
   onEnded: (operation: EndedOperation) => void,
@@ -19,8 +19,9 @@ export const measureOperations = <Target extends object>(
       const startedAtMs = performance.now()
       const ended = (failed: boolean): void => onEnded({ op, durationMs: performance.now() - startedAtMs, failed })
       const result = Reflect.apply(method, target, args)
+      if (!(result instanceof Promise)) return result
       // The caller gets the same promise: one of our own would cost every call two more ticks.
-      void Promise.resolve(result).then(
+      void result.then(
         () => ended(false),
         () => ended(true),
       )

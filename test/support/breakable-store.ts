@@ -48,7 +48,10 @@ export const createBreakableStore = (store: Store): BreakableStore => {
   }
 
   return new Proxy(store as BreakableStore, {
-    get: (_, name) =>
-      name in controls ? Reflect.get(controls, name) : (...told: readonly unknown[]) => call(name, told),
+    get: (_, name) => {
+      // It asks no server.
+      if (name === 'areTogether') return store.areTogether
+      return name in controls ? Reflect.get(controls, name) : (...told: readonly unknown[]) => call(name, told)
+    },
   })
 }

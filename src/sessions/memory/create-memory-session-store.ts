@@ -73,6 +73,7 @@ export const createMemorySessionStore = ({
     find: async (key) => directory.find(key, nowMs()),
     page: async (query) => directory.page(query, nowMs()),
     countNamed: async (tenant) => table.countNamed(tenant),
+    areTogether: () => true,
     identity: async () => identity,
     close: async () => stopWatch?.(),
     announce: async ({ session, graceMs, ...artefact }) => removals.announce(session, artefact, nowMs() + graceMs),

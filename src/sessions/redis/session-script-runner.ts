@@ -11,6 +11,8 @@ export interface ScriptReply {
   readonly detail: unknown
 }
 
+type ScriptArgs = readonly (string | number)[]
+
 /** Reads each item of a reply's detail that must be a list. */
 export const readAll = <T>(detail: unknown, read: (item: unknown) => T): readonly T[] => {
   if (!Array.isArray(detail)) throw new Error('A session script answered without a list')
@@ -19,7 +21,7 @@ export const readAll = <T>(detail: unknown, read: (item: unknown) => T): readonl
 
 const scriptFolder = new URL('scripts/', import.meta.url)
 
-/** Runs a session script by its `name`, that of a file in `scripts/`. @throws StoreUnavailableError */
+/** Runs a script of a partition by its `name`, that of a file in `scripts/`. @throws StoreUnavailableError */
 export const createScriptRunner = (options: {
   readonly connection: RedisConnection
   readonly tombstoneSeconds: number
@@ -30,10 +32,10 @@ export const createScriptRunner = (options: {
   const scripts = new Map(names.map((name) => [name, loadScript(scriptFolder, name)]))
   const tombstoneMs = clampCount(options.tombstoneSeconds * 1000)
 
-  return async (name: string, args: readonly (string | number)[]): Promise<ScriptReply> => {
+  return async (name: string, keys: readonly string[], args: ScriptArgs): Promise<ScriptReply> => {
     const script = scripts.get(name)
     if (script === undefined) throw new Error(`No script ${name}`)
-    const reply = await connection.run(script, [], [connection.keyPrefix, tombstoneMs, ...args]).catch(toStoreFault)
+    const reply = await connection.run(script, keys, [tombstoneMs, ...args]).catch(toStoreFault)
     if (!Array.isArray(reply)) throw new Error(`Script ${name} replied in an unknown form`)
     const [corrupted, outcome, nowMs, detail] = reply
     for (let count = 0; count < Number(corrupted); count++) onCorrupted()
@@ -42,7 +44,7 @@ export const createScriptRunner = (options: {
 }
 
 /** @throws StoreUnavailableError for a Redis that is unavailable; every other fault passes unchanged. */
-const toStoreFault = (error: unknown): never => {
+export const toStoreFault = (error: unknown): never => {
   if (!(error instanceof RedisUnavailableError)) throw error
   throw new StoreUnavailableError('The session store cannot be reached', { cause: error })
 }

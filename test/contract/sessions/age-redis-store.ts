@@ -3,41 +3,63 @@ import { createRedisSessionStore } from '../../../src/sessions/redis/create-redi
 import type { TestRedis } from '../../support/test-redis.ts'
 import type { StoreUnderTest } from './store-under-test.ts'
 
-/** Moves each time that keys under a prefix hold into the past: to the store the same as if that much time went by. */
+/** Moves each time that a key holds into the past: to the store the same as if that much time went by. */
 const script = `
-local by = tonumber(ARGV[2])
+local key, kind, by = KEYS[1], ARGV[1], tonumber(ARGV[2])
 local function earlier(text)
   return string.format('%.0f', tonumber(text) - by)
 end
-for _, key in ipairs(redis.call('KEYS', ARGV[1] .. '*')) do
-  local kind = redis.call('TYPE', key).ok
-  if kind == 'zset' then
-    for _, member in ipairs(redis.call('ZRANGE', key, 0, -1)) do
-      redis.call('ZADD', key, earlier(redis.call('ZSCORE', key, member)), member)
-    end
-  elseif string.sub(key, #ARGV[1] + 1, #ARGV[1] + 2) == 's:' then
-    local text = redis.call('GET', key)
+local function dated(text)
+  return string.format('%013.0f', tonumber(text) - by)
+end
+local function each_field(change)
+  local fields = redis.call('HGETALL', key)
+  for at = 1, #fields, 2 do
+    local changed = change(fields[at + 1])
+    redis.call('HSET', key, fields[at], changed)
+  end
+end
+if kind == 'n' or kind == 'i' then
+  for _, member in ipairs(redis.call('ZRANGE', key, 0, -1)) do
+    redis.call('ZREM', key, member)
+    redis.call('ZADD', key, 0, string.sub(member, 1, 22) .. dated(string.sub(member, 23, 35)) .. string.sub(member, 36))
+  end
+elseif redis.call('TYPE', key).ok == 'zset' then
+  for _, member in ipairs(redis.call('ZRANGE', key, 0, -1)) do
+    redis.call('ZADD', key, earlier(redis.call('ZSCORE', key, member)), member)
+  end
+elseif kind == 's' then
+  each_field(function(text)
     local head, created, ends, tail = string.match(text, '^([^\\n]*\\n[^\\n]*\\n[^\\n]*\\n)(%d+)\\n(%d+)(\\n.*)$')
     local front, leases = string.match(tail, '^(.*\\n)([^\\n]*)$')
     leases = string.gsub(leases, '=(%d+)', function(at) return '=' .. earlier(at) end)
-    local ended = ends == '0' and ends or earlier(ends)
-    redis.call('SET', key, head .. earlier(created) .. '\\n' .. ended .. front .. leases, 'KEEPTTL')
-  end
-  if kind == 'hash' and string.sub(key, #ARGV[1] + 1, #ARGV[1] + 2) == 'b:' then
-    local fields = redis.call('HGETALL', key)
-    for at = 1, #fields, 2 do
-      local used, mark = string.match(fields[at + 1], '^(%d+)(.*)$')
-      redis.call('HSET', key, fields[at], earlier(used) .. mark)
-    end
-  end
-  local rest = redis.call('PTTL', key)
-  if rest >= 0 then
-    redis.call('PEXPIRE', key, rest - by)
-  end
+    return head .. earlier(created) .. '\\n' .. earlier(ends) .. front .. leases
+  end)
+elseif kind == 'b' then
+  each_field(function(text)
+    local lines = string.gsub(text, '\\n(%d+) (%d+) ', function(branch, used)
+      return '\\n' .. branch .. ' ' .. earlier(used) .. ' '
+    end)
+    return string.gsub(lines, '^%d+', dated)
+  end)
+elseif kind == 'r' then
+  each_field(function(text) return string.gsub(text, '%d+$', earlier) end)
+elseif kind == 'k' then
+  each_field(function(text) return string.gsub(text, '^(%d+ )(%d+)', function(bytes, used) return bytes .. earlier(used) end) end)
+end
+local rest = redis.call('PTTL', key)
+if rest >= 0 then
+  redis.call('PEXPIRE', key, rest - by)
 end`
 
-const ageRedisStore = async (redis: Redis, keyPrefix: string, milliseconds: number): Promise<void> => {
-  await redis.eval(script, 0, keyPrefix, milliseconds)
+/** `nodes`: the servers that have keys. */
+const ageRedisStore = async (nodes: readonly Redis[], keyPrefix: string, milliseconds: number): Promise<void> => {
+  for (const node of nodes) {
+    for (const key of await node.keys(`${keyPrefix}*`)) {
+      const kind = /\}:([a-z])$/.exec(key)?.[1] ?? ''
+      await node.eval(script, 1, key, kind, milliseconds)
+    }
+  }
 }
 
 /** Redis' own clock, in milliseconds. */
@@ -56,6 +78,6 @@ export const redisUnderTest = async (
     prefix: connection.keyPrefix,
     store: createRedisSessionStore({ connection, ...options }),
     nowMs: () => redisNowMs(redis.raw),
-    advance: (milliseconds) => ageRedisStore(redis.raw, connection.keyPrefix, milliseconds),
+    advance: (milliseconds) => ageRedisStore([redis.raw], connection.keyPrefix, milliseconds),
   }
 }

@@ -2,7 +2,17 @@ import { describe, expect, test } from '@jest/globals'
 import { maxBranches } from '../../../src/sessions/limits.ts'
 import { type TenantName, tenantNameOf } from '../../../src/sessions/session-directory.ts'
 import { branchKeyOf, type SessionKey } from '../../../src/sessions/session-record.ts'
-import { alice, hours, mallory, owned, type StoreCalls, seconds, session, sessionKey } from './store-under-test.ts'
+import {
+  alice,
+  hours,
+  mallory,
+  owned,
+  type StoreCalls,
+  seconds,
+  session,
+  sessionKey,
+  storedKv,
+} from './store-under-test.ts'
 
 const slide = { expiry: { kind: 'slide' } } as const
 
@@ -76,7 +86,7 @@ export const describeNamedSessions = (calls: StoreCalls): void => {
       const otherAgain = await beginNamed('turn-4', { marks: ['b1', 'b2', 'b3'] })
 
       expect([first, other]).toEqual([session, branchKeyOf(session, 1)])
-      expect(again).toMatchObject({ kind: 'active', record: { key: first, kv: { artefactId: 'kv-first' } } })
+      expect(again).toMatchObject({ kind: 'active', record: { key: first, kv: storedKv('kv-first') } })
       expect(otherAgain).toMatchObject({ kind: 'active', record: { key: other, turns: 1 } })
       expect((await list()).records).toHaveLength(1)
     })

@@ -4,8 +4,11 @@ import { useTestRedis } from '../../support/use-test-redis.ts'
 import { redisUnderTest } from './age-redis-store.ts'
 import {
   alice,
-  artefactNames,
+  artefactOf,
   callsOn,
+  mallory,
+  payloadOf,
+  retryDigest,
   type StoreUnderTest,
   seconds,
   session,
@@ -21,15 +24,18 @@ describe('the Redis session store with damaged keys', () => {
   const { abandon, advance, announce, begin, claimAll, complete, counts, create, createActive } = callsOn(() => under)
   const { drain, get, list, remove, setTtl, store, storeKv, sweep } = callsOn(() => under)
 
-  const sessionText = (): string => `${prefix}s:${session.slice(0, 22)}`
-  const sessionList = (): string => `${prefix}n:${alice.slice(0, 22)}`
+  const name = session.slice(0, 22)
+  /** A key of the only partition, by its letter in `includes/arguments.lua`. */
+  const keyOf = (letter: string): string => `${prefix}{0}:${letter}`
+  const readText = async (): Promise<string> => (await redis().raw.hget(keyOf('s'), name)) ?? ''
+  const writeText = (text: string | Buffer) => redis().raw.hset(keyOf('s'), name, text)
   const emptyPage = { records: [], hasMore: false }
 
   /** Replaces one line of the session's record. */
   const spoilLine = async (number: number, line: string): Promise<void> => {
-    const lines = ((await redis().raw.get(sessionText())) ?? '').split('\n')
+    const lines = (await readText()).split('\n')
     lines[number - 1] = line
-    await redis().raw.set(sessionText(), lines.join('\n'))
+    await writeText(lines.join('\n'))
   }
 
   beforeEach(async () => {
@@ -43,21 +49,14 @@ describe('the Redis session store with damaged keys', () => {
   })
 
   const damages: readonly { readonly name: string; readonly damage: () => Promise<unknown> }[] = [
-    { name: 'is empty', damage: () => redis().raw.set(sessionText(), '') },
-    { name: 'is binary', damage: () => redis().raw.set(sessionText(), Buffer.from([0, 255, 10, 128, 10, 1])) },
-    { name: 'is cut off in the middle', damage: async () => redis().raw.setrange(sessionText(), 100, '\n\n\n') },
-    { name: 'has a line too many', damage: () => redis().raw.append(sessionText(), '\nmore') },
-    { name: 'has the layout of a later version', damage: () => spoilLine(1, 'a3') },
-    { name: 'has an unknown state', damage: () => spoilLine(1, 'z2') },
+    { name: 'is empty', damage: () => writeText('') },
+    { name: 'is binary', damage: () => writeText(Buffer.from([0, 255, 10, 128, 10, 1])) },
+    { name: 'is cut off in the middle', damage: async () => writeText(`${(await readText()).slice(0, 100)}\n\n\n`) },
+    { name: 'has a line too many', damage: async () => writeText(`${await readText()}\nmore`) },
+    { name: 'has the layout of a later version', damage: () => spoilLine(1, 'a4') },
+    { name: 'has an unknown state', damage: () => spoilLine(1, 'z3') },
     { name: 'expires at a time of 20 digits', damage: () => spoilLine(5, '9'.repeat(20)) },
     { name: 'has no TTL', damage: () => spoilLine(6, '') },
-    {
-      name: 'is a list',
-      damage: async () => {
-        await redis().raw.del(sessionText())
-        await redis().raw.lpush(sessionText(), 'active')
-      },
-    },
   ]
 
   describe.each(damages)('a record that $name', ({ damage }) => {
@@ -76,7 +75,7 @@ describe('the Redis session store with damaged keys', () => {
       expect(await call()).toEqual(answer)
 
       expect(corrupted).toBe(1)
-      expect(await redis().raw.exists(sessionText())).toBe(0)
+      expect(await readText()).toBe('')
       expect(await counts()).toMatchObject({ sessions: 0 })
       expect(Object.keys(await claimAll())).toEqual([`s:${session}`])
       expect(await list()).toEqual(emptyPage)
@@ -88,11 +87,11 @@ describe('the Redis session store with damaged keys', () => {
 
       expect(corrupted).toBe(1)
       expect(await counts()).toMatchObject({ sessions: 0 })
-      expect(await redis().raw.exists(sessionList())).toBe(0)
+      expect(await redis().raw.exists(keyOf('n'))).toBe(0)
     })
 
     test('does not stop the sweep', async () => {
-      await redis().raw.zadd(`${prefix}deadlines`, 1, session.slice(0, 22))
+      await redis().raw.zadd(keyOf('d'), 1, name)
 
       expect(await sweep()).toBe(1)
       expect(corrupted).toBe(1)
@@ -105,61 +104,59 @@ describe('the Redis session store with damaged keys', () => {
     })
   })
 
-  test.each(artefactNames)('the removal of a damaged record carries its own artefact, $name', async ({ named }) => {
+  test('the removal of a damaged record carries its own artefact', async () => {
     await createActive()
-    await storeKv(named('artefact-1'))
-    await spoilLine(1, 'a3')
+    await storeKv('artefact-1')
+    await spoilLine(1, 'a4')
     await begin()
 
-    expect(await claimAll()).toEqual({ [`s:${session}`]: storedKv(named('artefact-1')).payload })
+    expect(await claimAll()).toEqual({ [`s:${session}`]: payloadOf('artefact-1') })
   })
 
-  test.each([
-    { name: 'of any name', artefact: 'foreign' },
-    { name: 'named after its session', artefact: `${sessionKey('other').slice(0, 22)}foreign` },
-  ])('the removal of a damaged record carries no artefact of another session, $name', async ({ artefact }) => {
+  test('the removal of a damaged record carries no artefact of another session', async () => {
     await createActive()
     await createActive({ key: sessionKey('other') })
-    await storeKv(artefact, 1, { key: sessionKey('other') })
-    await spoilLine(14, artefact)
+    await storeKv('foreign', 1, { key: sessionKey('other') })
+    await spoilLine(14, artefactOf('foreign', sessionKey('other')))
     await spoilLine(15, '1 1100 123456789 payload')
-    await spoilLine(1, 'a3')
+    await spoilLine(1, 'a4')
     await begin()
 
     expect(await claimAll()).toEqual({ [`s:${session}`]: undefined })
   })
 
-  test('an artefact named after its session has a key of its own only while its removal waits', async () => {
-    const [, { named }] = artefactNames
-    const keyOf = (artefact: string): string => `${prefix}a:${named(artefact)}`
-    await createActive()
-    await announce(named('artefact-1'))
-    expect(await redis().raw.exists(keyOf('artefact-1'))).toBe(1)
-    await storeKv(named('artefact-1'))
-    expect(await redis().raw.exists(keyOf('artefact-1'))).toBe(0)
-    await storeKv(named('artefact-2'), 2)
+  /** Too long for the session's text. */
+  const longPayload = 'x'.repeat(1000)
 
-    expect(await redis().raw.exists(keyOf('artefact-1'), keyOf('artefact-2'))).toBe(1)
-    expect(await get()).toMatchObject({ kv: storedKv(named('artefact-2'), 2) })
+  test('an artefact has a record beside its session only while its removal waits', async () => {
+    const records = () => redis().raw.hkeys(keyOf('a'))
+    await createActive()
+    await announce('artefact-1')
+    expect(await records()).toEqual([artefactOf('artefact-1')])
+    await storeKv('artefact-1')
+    expect(await records()).toEqual([])
+    await storeKv('artefact-2', 2)
+
+    expect(await records()).toEqual([artefactOf('artefact-1')])
+    expect(await get()).toMatchObject({ kv: storedKv('artefact-2', 2) })
   })
 
-  test('a session whose artefact lost its key has no stored KV, and stores again', async () => {
+  test('a session whose artefact lost its record has no stored KV, and stores again', async () => {
     await createActive()
-    await storeKv('artefact-5', 5)
-    await redis().raw.del(`${prefix}a:artefact-5`)
+    await storeKv('artefact-5', 5, { payload: longPayload })
+    await redis().raw.del(keyOf('a'))
 
     expect(await get()).toMatchObject({ turns: 1, kv: undefined })
     expect(await storeKv('artefact-2', 2)).toBe(true)
-    expect(await get()).toMatchObject({ kv: { artefactId: 'artefact-2' } })
+    expect(await get()).toMatchObject({ kv: storedKv('artefact-2', 2) })
   })
 
   test.each([
-    { name: 'is gone', damage: async () => {} },
-    { name: 'is a list', damage: () => redis().raw.lpush(`${prefix}a:artefact-1`, 'x') },
+    { name: 'is gone', damage: () => redis().raw.hdel(keyOf('a'), artefactOf('artefact-1')) },
+    { name: 'is of another form', damage: () => redis().raw.hset(keyOf('a'), artefactOf('artefact-1'), 'x') },
   ])('a removal whose payload $name is deleted and counted', async ({ damage }) => {
     await announce('artefact-1', { graceMs: 0 })
     await announce('artefact-2', { graceMs: 0 })
-    await redis().raw.del(`${prefix}a:artefact-1`)
     await damage()
 
     expect(Object.keys(await claimAll())).toEqual(['a:artefact-2'])
@@ -168,12 +165,12 @@ describe('the Redis session store with damaged keys', () => {
   })
 
   test.each([
-    { name: 'is a list', damage: (key: string) => redis().raw.lpush(key, 'x') },
-    { name: 'is empty', damage: (key: string) => redis().raw.set(key, '') },
-    { name: 'names a lost session', damage: (key: string) => redis().raw.set(key, `${session}\nbody-1`) },
-  ])('a retry key that $name is overwritten', async ({ damage }) => {
-    const retryOf = { digest: 'digest-1', bodyDigest: 'body-1', rememberMs: 60_000, use: 'find-or-record' } as const
-    await damage(`${prefix}r:digest-1`)
+    { name: 'is empty', text: '' },
+    { name: 'names a lost session', text: `${session}\nbody-1\n999999999999999` },
+  ])('a retry key that $name is overwritten', async ({ text }) => {
+    const retryOf = { digest: retryDigest, bodyDigest: 'body-1', rememberMs: 60_000, use: 'find-or-record' } as const
+    await store().identity()
+    await redis().raw.hset(keyOf('r'), retryDigest, text)
 
     expect(await create({ retryOf })).toMatchObject({ kind: 'created' })
     expect(await create({ retryOf })).toMatchObject({ kind: 'existing' })
@@ -181,7 +178,7 @@ describe('the Redis session store with damaged keys', () => {
 
   test('a session whose record was lost leaves the indexes', async () => {
     await createActive()
-    await redis().raw.del(sessionText())
+    await redis().raw.del(keyOf('s'))
     await advance(seconds(3600))
 
     expect(await list()).toEqual(emptyPage)
@@ -191,9 +188,10 @@ describe('the Redis session store with damaged keys', () => {
 
   test("a tenant's list that names another tenant's session is empty", async () => {
     await createActive()
-    await redis().raw.rename(sessionList(), `${prefix}n:mallory`)
+    const [member = ''] = await redis().raw.zrange(keyOf('n'), '0', '0')
+    await redis().raw.zadd(keyOf('n'), 0, member.replace(alice.slice(0, 22), mallory.slice(0, 22)))
 
-    expect(await list('mallory' as typeof alice)).toEqual(emptyPage)
+    expect(await list(mallory)).toEqual(emptyPage)
   })
 
   test('two session keys with the same first 22 characters are different sessions', async () => {
@@ -207,51 +205,49 @@ describe('the Redis session store with damaged keys', () => {
 
   test('knownArtefacts deletes an artefact that no session names', async () => {
     await createActive()
-    await storeKv('artefact-1')
-    await redis().raw.del(sessionText())
+    await storeKv('artefact-1', 1, { payload: longPayload })
+    await redis().raw.del(keyOf('s'))
 
-    expect(await store().knownArtefacts(['artefact-1'])).toEqual(new Set())
-    expect(await redis().raw.exists(`${prefix}a:artefact-1`)).toBe(0)
+    expect(await store().knownArtefacts([artefactOf('artefact-1')])).toEqual(new Set())
+    expect(await redis().raw.exists(keyOf('a'))).toBe(0)
   })
 
   test('sessions that have ended leave no key', async () => {
-    const retryOf = { digest: 'digest-1', bodyDigest: 'body-1', rememberMs: 60_000, use: 'record-only' } as const
+    const retryOf = { digest: retryDigest, bodyDigest: 'body-1', rememberMs: 60_000, use: 'record-only' } as const
     await createActive({ retryOf })
     await storeKv('artefact-1')
     await storeKv('artefact-2', 2)
-    await storeKv(`${session.slice(0, 22)}artefact`, 3)
+    await storeKv('artefact-5', 3, { payload: longPayload })
     await announce('artefact-3')
     await begin()
     await remove()
     await complete()
     await createActive({ key: sessionKey('expiring') })
     await storeKv('artefact-4', 1, { key: sessionKey('expiring') })
-    await create({ key: sessionKey('failing'), retryOf })
-    await abandon('turn-1', sessionKey('failing'))
+    await create({ key: sessionKey('failing-session'), retryOf })
+    await abandon('turn-1', sessionKey('failing-session'))
     await advance(seconds(3600))
     await sweep()
     for (let round = 0; round < 3; round++) await drain()
     await advance(seconds(86_400))
+    await sweep(100)
+    await advance(seconds(10))
 
-    expect(await redis().raw.keys(`${prefix}*`)).toEqual([])
+    expect(await redis().raw.keys(`${prefix}*`)).toEqual([`${prefix}store`])
   })
 
   test('a damaged index is an error of its own, not an outage', async () => {
-    await redis().raw.set(`${prefix}deadlines`, 'not a sorted set')
+    await redis().raw.set(keyOf('d'), 'not a sorted set')
 
     await expect(create()).rejects.toBeInstanceOf(RedisScriptError)
     await expect(store().identity()).resolves.not.toBe('')
   })
 
   test('keys name session and tenant by their digests alone', async () => {
-    await createActive({ retryOf: { digest: 'd', bodyDigest: 'b', rememberMs: 1000, use: 'record-only' } })
-    const keys = await redis().raw.keys(`${prefix}*`)
+    await createActive({ retryOf: { digest: retryDigest, bodyDigest: 'b', rememberMs: 1000, use: 'record-only' } })
+    const members = [...(await redis().raw.hkeys(keyOf('s'))), ...(await redis().raw.zrange(keyOf('n'), '0', '0'))]
 
-    expect(keys.map((key) => key.slice(prefix.length)).sort()).toEqual([
-      'deadlines',
-      `n:${alice.slice(0, 22)}`,
-      'r:d',
-      `s:${session.slice(0, 22)}`,
-    ])
+    expect(members).toEqual([name, expect.stringMatching(new RegExp(`^${alice.slice(0, 22)}\\d{13}${name}$`))])
+    expect(await redis().raw.hkeys(keyOf('r'))).toEqual([retryDigest])
   })
 })

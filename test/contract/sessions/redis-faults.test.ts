@@ -7,7 +7,7 @@ import { createRedisSessionStore } from '../../../src/sessions/redis/create-redi
 import { StoreUnavailableError } from '../../../src/sessions/session-store.ts'
 import { eventually } from '../../support/eventually.ts'
 import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
-import { alice, callsOn, type StoreUnderTest, session, sessionKey } from './store-under-test.ts'
+import { alice, artefactOf, callsOn, type StoreUnderTest, session, sessionKey } from './store-under-test.ts'
 
 /** Longer than the time limit of a test. */
 const neverMs = 600_000
@@ -62,6 +62,7 @@ describe('the Redis session store', () => {
     await redis?.close()
   })
 
+  const removal = { id: `a:${artefactOf('artefact-1')}`, session, claim: 'claim' }
   const calls: readonly (() => Promise<unknown>)[] = [
     () => create(),
     () => begin(),
@@ -69,7 +70,7 @@ describe('the Redis session store', () => {
     () => abandon(),
     () => commit('artefact-1'),
     () => setKvStatus('too_short'),
-    () => store().dropArtefacts({ artefactIds: ['artefact-1'], reason: 'damaged' }),
+    () => store().dropArtefacts({ artefactIds: [artefactOf('artefact-1')], reason: 'damaged' }),
     () => get(),
     () => list(),
     () => setTtl(60),
@@ -77,9 +78,9 @@ describe('the Redis session store', () => {
     () => announce('artefact-1'),
     () => sweep(),
     () => claim(),
-    () => store().ack([{ id: 'a:artefact-1', claim: 'claim' }]),
-    () => store().retryLater({ id: 'a:artefact-1', claim: 'claim' }, 1000),
-    () => store().knownArtefacts(['artefact-1']),
+    () => store().ack([removal]),
+    () => store().retryLater(removal, 1000),
+    () => store().knownArtefacts([artefactOf('artefact-1')]),
     () => counts(),
   ]
 
@@ -185,7 +186,7 @@ describe('the Redis session store', () => {
       expect(await get()).toMatchObject({ turns: 1 })
       expect(await list()).toMatchObject({ hasMore: false })
       expect(await counts()).toEqual({ removals: 0, sessions: 1 })
-      expect(await store().knownArtefacts(['artefact-1'])).toEqual(new Set(['artefact-1']))
+      expect(await store().knownArtefacts([artefactOf('artefact-1')])).toEqual(new Set([artefactOf('artefact-1')]))
     })
 
     test.each([
@@ -245,10 +246,10 @@ describe('the Redis session store', () => {
     await setTtl(60)
     await begin()
     await abandon()
-    await store().dropArtefacts({ artefactIds: ['artefact-2'], reason: 'damaged' })
+    await store().dropArtefacts({ artefactIds: [artefactOf('artefact-2')], reason: 'damaged' })
     await remove()
     await sweep()
-    await store().knownArtefacts(['artefact-1', 'unknown'])
+    await store().knownArtefacts([artefactOf('artefact-1'), artefactOf('unknown')])
     for (const removal of await claim()) {
       await store().retryLater(removal, 0)
       await store().ack([removal])

@@ -1,11 +1,12 @@
 import { describe, expect, test } from '@jest/globals'
 import {
-  artefactNames,
+  artefactOf,
   payloadOf,
   type StoreCalls,
   seconds,
   session,
   sessionKey,
+  shortId,
   storedKv,
 } from './store-under-test.ts'
 
@@ -13,8 +14,9 @@ export const describeRemovalQueue = (calls: StoreCalls): void => {
   const { abandon, advance, announce, claim, claimAll, claimOne, counts, createActive } = calls
   const { get, remove, store, storeKv } = calls
 
-  describe.each(artefactNames)('the removal queue, with artefacts $name', ({ named }) => {
-    const one = named('artefact-1')
+  describe('the removal queue', () => {
+    const one = 'artefact-1'
+    const unknown = { id: `a:${artefactOf('unknown')}`, session, claim: 'unknown' }
 
     test('claim returns at most as many as asked for, the longest due first', async () => {
       for (const name of ['a', 'b', 'c']) {
@@ -23,14 +25,14 @@ export const describeRemovalQueue = (calls: StoreCalls): void => {
       }
 
       const pages = [await claim(60_000, 2), await claim(60_000, 2), await claim(60_000, 2)]
-      expect(pages.map((page) => page.map(({ id }) => id))).toEqual([['a:a', 'a:b'], ['a:c'], []])
+      expect(pages.map((page) => page.map(shortId))).toEqual([['a:a', 'a:b'], ['a:c'], []])
     })
 
     test('an acknowledged removal is gone; an unknown or empty acknowledgement changes nothing', async () => {
       await announce(one, { graceMs: 0 })
       const claimed = await claim(30_000)
       await store().ack([])
-      await store().ack([{ id: 'a:unknown', claim: 'unknown' }])
+      await store().ack([unknown])
       expect(await counts()).toEqual({ removals: 1, sessions: 0 })
       await store().ack(claimed)
       await store().ack(claimed)
@@ -44,16 +46,16 @@ export const describeRemovalQueue = (calls: StoreCalls): void => {
       const others = ['one', 'two'].map(sessionKey)
       for (const key of [session, ...others]) {
         await createActive({ key })
-        await storeKv(named(`artefact-${key}`), 1, { key })
+        await storeKv('artefact', 1, { key })
         await remove({ key })
       }
       const claimed = await claim(30_000)
       await abandon()
-      await store().ack([{ id: 'a:unknown', claim: 'unknown' }, ...claimed])
+      await store().ack([unknown, ...claimed])
 
       expect(claimed).toHaveLength(3)
-      expect(await claimAll()).toEqual({ [`s:${session}`]: payloadOf(named(`artefact-${session}`)) })
-      expect(await store().knownArtefacts(others.map((key) => named(`artefact-${key}`)))).toEqual(new Set())
+      expect(await claimAll()).toEqual({ [`s:${session}`]: payloadOf('artefact') })
+      expect(await store().knownArtefacts(others.map((key) => artefactOf('artefact', key)))).toEqual(new Set())
     })
 
     test('an artefact announced again is due after the later grace', async () => {
@@ -69,9 +71,9 @@ export const describeRemovalQueue = (calls: StoreCalls): void => {
     test('knownArtefacts finds an artefact among thousands', async () => {
       await createActive()
       await storeKv('current')
-      const asked = Array.from({ length: 2500 }, (_, index) => `orphan-${index}`)
+      const asked = Array.from({ length: 2500 }, (_, index) => artefactOf(`orphan-${index}`))
 
-      expect(await store().knownArtefacts([...asked, 'current'])).toEqual(new Set(['current']))
+      expect(await store().knownArtefacts([...asked, artefactOf('current')])).toEqual(new Set([artefactOf('current')]))
       expect(await store().knownArtefacts([])).toEqual(new Set())
     })
 

@@ -1,5 +1,14 @@
 import { describe, expect, test } from '@jest/globals'
-import { alice, hours, mallory, newSession, type StoreCalls, session, sessionKey } from './store-under-test.ts'
+import {
+  alice,
+  hours,
+  mallory,
+  newSession,
+  retryDigest,
+  type StoreCalls,
+  session,
+  sessionKey,
+} from './store-under-test.ts'
 
 export const describeSessions = (calls: StoreCalls): void => {
   const { announce, claimAll, commit, complete, create, createActive, get, nowMs, remove, store } = calls
@@ -63,10 +72,10 @@ export const describeSessions = (calls: StoreCalls): void => {
     })
 
     test('a repeated create of another tenant does not find the session', async () => {
-      const retryOf = { digest: 'digest', bodyDigest: 'body', rememberMs: hours(24), use: 'find-or-record' } as const
+      const retryOf = { digest: retryDigest, bodyDigest: 'body', rememberMs: hours(24), use: 'find-or-record' } as const
       await createActive({ retryOf })
 
-      const again = { key: sessionKey('again'), tenant: mallory }
+      const again = { key: sessionKey('again-session'), tenant: mallory }
       expect(await create({ ...again, turnId: 'turn-again', retryOf })).toMatchObject({
         kind: 'created',
         record: again,
@@ -74,14 +83,18 @@ export const describeSessions = (calls: StoreCalls): void => {
     })
 
     test('a retry finds the session of its first try, and none of several turns', async () => {
-      const retryOf = { digest: 'digest', bodyDigest: 'body', rememberMs: hours(24), use: 'record-only' } as const
+      const retryOf = { digest: retryDigest, bodyDigest: 'body', rememberMs: hours(24), use: 'record-only' } as const
       const retry = (name: string) =>
-        create({ key: sessionKey(name), turnId: name, retryOf: { ...retryOf, use: 'find-young-or-record' } })
+        create({
+          key: sessionKey(`${name}-session`),
+          turnId: name,
+          retryOf: { ...retryOf, use: 'find-young-or-record' },
+        })
       await createActive({ retryOf })
       expect(await retry('first')).toMatchObject({ kind: 'existing', record: { key: session, turns: 1 } })
 
       await complete('first')
-      const other = { kind: 'created', record: { key: sessionKey('other') } }
+      const other = { kind: 'created', record: { key: sessionKey('other-session') } }
       expect(await retry('other')).toMatchObject(other)
       expect(await retry('again')).toMatchObject({ ...other, kind: 'existing' })
     })

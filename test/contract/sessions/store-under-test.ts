@@ -33,14 +33,18 @@ export const testOptions = {
 export const seconds = (count: number): number => count * 1000
 export const hours = (count: number): number => count * 3_600_000
 
-/** A key of the real length, distinguished by its first characters. */
-export const sessionKey = (name: string): SessionKey => name.padEnd(43, '-') as SessionKey
+/** A key of the real length, distinguished by its first characters. Names of the same last three lie together. */
+export const sessionKey = (name: string): SessionKey =>
+  `${name.charAt(0)}${name.slice(-3).padEnd(3, '-')}${name}`.padEnd(43, '-') as SessionKey
 export const tenantKey = (name: string): TenantKey => name.padEnd(43, '_') as TenantKey
 
 export const alice = tenantKey('alice')
 export const mallory = tenantKey('mallory')
 export const session = sessionKey('session')
 export const owned = { key: session, tenant: alice } as const
+
+/** A digest that lies together with {@link session}. */
+export const retryDigest = `d${session.slice(1, 4)}digest`
 
 const defaults = {
   key: session,
@@ -66,21 +70,22 @@ export const completed = (turnId: string, change: Partial<CompleteTurn> = {}): C
   ...change,
 })
 
-export const payloadOf = (artefactId: string): string => `{"file":"${artefactId}"}`
+export const payloadOf = (name: string): string => `{"file":"${name}"}`
 
-export const storedKv = (artefactId: string, turn = 1): StoredKv => ({
-  artefactId,
-  payload: payloadOf(artefactId),
+/** The id of an artefact that tests call `name`. */
+export const artefactOf = (name: string, key: SessionKey = session): string => `${key.slice(0, 22)}${name}`
+
+export const storedKv = (name: string, turn = 1, key: SessionKey = session): StoredKv => ({
+  artefactId: artefactOf(name, key),
+  payload: payloadOf(name),
   tokens: 1100,
   bytes: 123_456_789,
   turn,
 })
 
-/** A store may find the session of an artefact whose name begins like the session's key. */
-export const artefactNames = [
-  { name: 'of any name', named: (name: string): string => name },
-  { name: 'named after their session', named: (name: string): string => `${session.slice(0, 22)}${name}` },
-] as const
+/** A removal's id, its artefact by the name that tests call it. */
+export const shortId = ({ id, session: key }: Pick<Removal, 'id' | 'session'>): string =>
+  id.startsWith('a:') ? id.replace(key.slice(0, 22), '') : id
 
 type Owner = Partial<typeof owned>
 
@@ -90,11 +95,15 @@ export const callsOn = (under: () => StoreUnderTest) => {
   const create = (change: Partial<NewSession> = {}) => store().create(newSession(change))
   const complete = (turnId = 'turn-2', change: Partial<CompleteTurn> = {}) =>
     store().complete(completed(turnId, change))
-  const announce = (artefactId: string, { key = session, graceMs = 60_000, payload = payloadOf(artefactId) } = {}) =>
-    store().announce({ artefactId, session: key, payload, graceMs })
-  const commit = async (artefactId: string, turn = 1, { key = session, createdAtMs, ...change }: KvChange = {}) => {
-    const life = createdAtMs ?? (await store().get({ ...owned, key }))?.createdAtMs ?? 0
-    return store().commitKv({ key, createdAtMs: life, kv: { ...storedKv(artefactId, turn), ...change } })
+  const announce = (name: string, { key = session, graceMs = 60_000, payload = payloadOf(name) } = {}) =>
+    store().announce({ artefactId: artefactOf(name, key), session: key, payload, graceMs })
+  const commit = async (
+    name: string,
+    turn = 1,
+    { key = session, tenant = alice, createdAtMs, ...kv }: KvChange = {},
+  ) => {
+    const life = createdAtMs ?? (await store().get({ key, tenant }))?.createdAtMs ?? 0
+    return store().commitKv({ key, tenant, createdAtMs: life, kv: { ...storedKv(name, turn, key), ...kv } })
   }
   const claim = (leaseMs = 60_000, limit = 1000) => store().claim({ limit, leaseMs })
 
@@ -132,28 +141,28 @@ export const callsOn = (under: () => StoreUnderTest) => {
     sweep: async (limit = 10): Promise<number> => (await store().expireDue(limit)).ended,
     counts: () => store().counts(),
     /** Announces and commits, as an offload does. */
-    storeKv: async (artefactId: string, turn = 1, change: KvChange = {}): Promise<boolean> => {
-      await announce(artefactId, change.key === undefined ? {} : { key: change.key })
-      return await commit(artefactId, turn, change)
+    storeKv: async (name: string, turn = 1, change: KvChange = {}): Promise<boolean> => {
+      await announce(name, change.key === undefined ? {} : { key: change.key })
+      return await commit(name, turn, change)
     },
-    /** Claims all that is due: id and payload, in any order. */
+    /** Claims all that is due: {@link shortId} and payload, in any order. */
     claimAll: async (): Promise<Readonly<Record<string, string | undefined>>> =>
-      Object.fromEntries((await claim()).map(({ id, payload }) => [id, payload])),
+      Object.fromEntries((await claim()).map((removal) => [shortId(removal), removal.payload])),
     /** Claims the one removal that is due. */
     claimOne: async (leaseMs = 30_000): Promise<Removal> => {
       const [removal, ...others] = await claim(leaseMs)
       if (removal === undefined || others.length > 0) throw new Error('Not one removal is due')
       return removal
     },
-    /** Claims and acknowledges all that is due. Resolves to the ids. */
+    /** Claims and acknowledges all that is due. Resolves to the short ids. */
     drain: async (): Promise<readonly string[]> => {
       const claimed = await claim()
       await store().ack(claimed)
-      return claimed.map(({ id }) => id).sort()
+      return claimed.map(shortId).sort()
     },
   }
 }
 
-type KvChange = Partial<StoredKv & Pick<SessionRecord, 'key' | 'createdAtMs'>>
+type KvChange = Partial<StoredKv & Pick<SessionRecord, 'key' | 'tenant' | 'createdAtMs'>>
 
 export type StoreCalls = ReturnType<typeof callsOn>

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import type { TenantLimits } from '../../../src/sessions/limits.ts'
-import { mallory, type StoreCalls, seconds, session, sessionKey } from './store-under-test.ts'
+import { artefactOf, mallory, retryDigest, type StoreCalls, seconds, session, sessionKey } from './store-under-test.ts'
 
 const key = sessionKey
 
@@ -36,9 +36,9 @@ export const describeTenantLimits = (calls: StoreCalls, limitTo: (limits: Tenant
 
     test('sessions: a repeated create finds its session at the limit', async () => {
       limitTo({ maxSessions: 1 })
-      const retryOf = { digest: 'digest', bodyDigest: 'body', rememberMs: 60_000, use: 'find-or-record' } as const
+      const retryOf = { digest: retryDigest, bodyDigest: 'body', rememberMs: 60_000, use: 'find-or-record' } as const
       await create({ retryOf })
-      expect(await create({ key: key('other'), turnId: 'turn-2', retryOf })).toMatchObject({
+      expect(await create({ key: key('other-session'), turnId: 'turn-2', retryOf })).toMatchObject({
         kind: 'existing',
         record: { key: session },
       })
@@ -100,10 +100,9 @@ export const describeTenantLimits = (calls: StoreCalls, limitTo: (limits: Tenant
       expect(await storeKv('kv-a2', 2, { key: key('a'), bytes: 100 })).toBe(true)
       expect(await storeKv('kv-a3', 3, { key: key('a'), bytes: 101 })).toBe(false)
       expect([await kvOf('a'), await kvOf('b')]).toEqual([100, 'tenant_full'])
-      const { createdAtMs = 0 } = (await get({ key: key('other'), tenant: mallory })) ?? {}
-      expect(await storeKv('kv-other', 1, { key: key('other'), createdAtMs, bytes: 100 })).toBe(true)
+      expect(await storeKv('kv-other', 1, { key: key('other'), tenant: mallory, bytes: 100 })).toBe(true)
 
-      await calls.store().dropArtefacts({ artefactIds: ['kv-a2'], reason: 'stale' })
+      await calls.store().dropArtefacts({ artefactIds: [artefactOf('kv-a2', key('a'))], reason: 'stale' })
       expect(await storeKv('kv-b2', 2, { key: key('b'), bytes: 100 })).toBe(true)
       await setTtl(1, { key: key('b') })
       await advance(seconds(1))

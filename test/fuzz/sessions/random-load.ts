@@ -1,7 +1,7 @@
 import type { RemovalQueue } from '../../../src/sessions/removal-queue.ts'
 import type { SessionKey } from '../../../src/sessions/session-record.ts'
 import { type SessionStore, StoreUnavailableError } from '../../../src/sessions/session-store.ts'
-import { newSession, sessionKey, tenantKey } from '../../contract/sessions/store-under-test.ts'
+import { artefactOf, newSession, sessionKey, tenantKey } from '../../contract/sessions/store-under-test.ts'
 
 /** A turn that was begun and not ended, as whoever began it knows it. */
 interface OpenTurn {
@@ -81,12 +81,12 @@ export class RandomLoad {
 
   async #keep(key: SessionKey): Promise<void> {
     this.#artefacts += 1
-    const artefact = { artefactId: `artefact-${this.#artefacts}`, payload: 'payload' }
+    const artefact = { artefactId: artefactOf(`artefact-${this.#artefacts}`, key), payload: 'payload' }
     await this.store.announce({ ...artefact, session: key, graceMs: 60_000 })
     const bytes = 1 + this.#pick(largestKvBytes)
     const { createdAtMs = 0 } = (await this.store.get({ key, tenant })) ?? {}
     const kv = { ...artefact, tokens: 1, bytes, turn: this.#serial }
-    const isStored = await this.store.commitKv({ key, createdAtMs, kv })
+    const isStored = await this.store.commitKv({ key, tenant, createdAtMs, kv })
     if (isStored) this.outcomes.stored += 1
   }
 

@@ -45,12 +45,12 @@ describe('whatever is done to it, in any order,', () => {
     )
   })
 
-  test('the Redis store does what the model does', async () => {
+  test.each([1, 5])('the Redis store does what the model does, in %d partitions', async (partitions) => {
     const onCorrupted = (): never => {
       throw new Error('A record that the store itself wrote cannot be read')
     }
     let limits: TenantLimits = {}
-    const under = await redisUnderTest(redis(), { ...options, tenantLimits: () => limits, onCorrupted })
+    const under = await redisUnderTest(redis(), { ...options, partitions, tenantLimits: () => limits, onCorrupted })
     const makeRedis = async (tenantLimits: TenantLimits): Promise<StoreUnderTest> => {
       await redis().raw.flushdb()
       limits = tenantLimits

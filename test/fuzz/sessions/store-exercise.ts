@@ -2,7 +2,7 @@ import { expect } from '@jest/globals'
 import type { ClaimedRemoval } from '../../../src/sessions/removal-queue.ts'
 import type { SessionKey, SessionRecord, StoredKv, TenantKey } from '../../../src/sessions/session-record.ts'
 import type { NewSession, TurnExpiry, WholeSession } from '../../../src/sessions/session-store.ts'
-import { type StoreUnderTest, sessionKey } from '../../contract/sessions/store-under-test.ts'
+import { artefactOf, retryDigest, type StoreUnderTest, sessionKey } from '../../contract/sessions/store-under-test.ts'
 import { named, otherNamed, tenants } from './exercised-sessions.ts'
 import type { ModelOptions } from './model-session.ts'
 import { beginNamed, expectedBranchesOf } from './named-model.ts'
@@ -111,8 +111,7 @@ export class StoreExercise {
 
     announce: async (operation) => {
       const { key } = this.#turn(operation)
-      const begin = operation.count % 2 === 0 ? key.slice(0, 22) : ''
-      const artefactId = `${begin}artefact-${this.#announced.length}`
+      const artefactId = artefactOf(`artefact-${this.#announced.length}`, key)
       // Some are too large for the session's own record.
       const payload = `${artefactId}\n${operation.text}${'\n'.repeat(operation.digest * 300)}`
       const kv = { artefactId, payload, tokens: 0, bytes: 0, turn: 0 }
@@ -137,7 +136,7 @@ export class StoreExercise {
       const tenant = this.#model.live(key)?.tenant ?? tenants[0]
       const { createdAtMs = 0 } = (await this.#get(key, tenant)) ?? {}
       const life = isLate ? createdAtMs - unitMs : createdAtMs
-      const won = await this.#under.store.commitKv({ key, createdAtMs: life, kv })
+      const won = await this.#under.store.commitKv({ key, tenant, createdAtMs: life, kv })
       if (needsRoom) {
         this.#model.expireDue()
         await this.#followEvictions(this.#kvLimit.maxBytes - kv.bytes, key)
@@ -209,7 +208,7 @@ export class StoreExercise {
 
     dropArtefacts: async (operation) => {
       const some = this.#announced.slice(-1 - operation.back)
-      const artefactIds = [...some.map(({ kv }) => kv.artefactId), 'artefact-of-nobody']
+      const artefactIds = [...some.map(({ kv }) => kv.artefactId), artefactOf('artefact-of-nobody')]
       const dropped = await this.#under.store.dropArtefacts({ artefactIds, reason: 'stale' })
       const before = this.#model.kvBytes()
       const had = some
@@ -299,7 +298,7 @@ export class StoreExercise {
 
   #turn(operation: StoreOperation): Turn {
     return {
-      key: operation.session === 2 ? named : sessionKey(`session-${operation.session}`),
+      key: operation.session === 2 ? named : sessionKey(`${operation.session}-session`),
       tenant: tenants[operation.tenant] ?? tenants[0],
       turnId: `turn-${operation.turn}`,
     }
@@ -319,7 +318,7 @@ export class StoreExercise {
           ? undefined
           : {
               // A digest covers the tenant.
-              digest: `digest-${operation.tenant}-${operation.digest}`,
+              digest: `${retryDigest}-${operation.tenant}-${operation.digest}`,
               bodyDigest: `body-${operation.body}`,
               rememberMs: operation.count * 2 * unitMs,
               use: operation.retry,

@@ -58,10 +58,10 @@ const slotTokens = async (): Promise<readonly number[]> => {
   return slots.flat().map((slot) => slot.n_prompt_tokens)
 }
 
-/** Keys of sessions, indexes, deadlines and removals: all but the store's name, tombstones (which end) and slots. */
+/** Keys of sessions, indexes and removals: all but the store's name, tombstones (which end), the working gateway and slots. */
 const leftInRedis = async (redis: Redis): Promise<readonly string[]> => {
   const keys = await redis.keys('ctx:*')
-  return keys.filter((key) => !/^ctx:(store$|(s|kv:slots|routing:costs):)/.test(key))
+  return keys.filter((key) => !/^ctx:(store$|\{\d+\}:[swx]$|(kv:slots|routing:costs):)/.test(key))
 }
 
 /** Slots that a turn holds. */
@@ -72,8 +72,8 @@ const heldSlots = async (redis: Redis): Promise<readonly string[]> => {
 
 /** What is kept of a session that has ended: its state and no trace of what was said. */
 const tombstoneStates = async (redis: Redis): Promise<ReadonlySet<string>> => {
-  const texts = await Promise.all((await redis.keys('ctx:s:*')).map((key) => redis.get(key)))
-  return new Set(texts.map((text) => text?.slice(0, 1) ?? ''))
+  const texts = await Promise.all((await redis.keys('ctx:{*}:s')).map((key) => redis.hvals(key)))
+  return new Set(texts.flat().map((text) => text.charAt(0)))
 }
 
 test.each<[string, StackOptions['pods'], number]>([

@@ -1,25 +1,23 @@
 #!lua flags=allow-oom
 -- Releases the lease of a turn that failed.
--- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 turn id, 5 tenant, 6 '' if turns of a tenant have no limit
+-- ARGV: 1 tombstone ms, 2 session, 3 turn id
 -- Returns: 'done'
 --- @include session
---- @include tenant-turns
-uncount_turn(ARGV[5], ARGV[4], ARGV[6])
-local session = load(ARGV[3])
+local session = load(ARGV[2])
 if not session then
   -- It may have been forgotten while the turn ran, and the turn may have left KV in its pod.
-  queue_session(ARGV[3])
+  queue_session(ARGV[2])
   return reply('done')
 end
 
-local left = release_lease(session[LEASES], ARGV[4])
+local left = release_lease(session[LEASES], ARGV[3])
 session[LEASES] = left or session[LEASES]
 if session[STATE] == creating and held_until(session) <= now then
   discard(session)
   return reply('done')
 end
 if left then
-  save(session, 'KEEPTTL')
+  save(session)
   if is_live(session) then
     redis.call('ZADD', deadlines, session[STATE] == active and session[ENDS] or held_until(session), name_of(session.key))
   end

@@ -1,27 +1,29 @@
 #!lua
 -- Begins a turn of the session that a client's name chooses, and creates it where there is none.
--- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 tenant, 5 turn id, 6 lease ms, 7 ttl seconds, 8 sealed id, 9 model,
---       10 named sessions of the tenant at most, 11 marks of the prompt, oldest first, separated by blanks; of the tenant
---       at most, each '' without a limit: 12 turns at a time, 13 sessions, 14 bytes of stored KV;
---       15 and 16 session and tenant of the same name under another secret, or ''
--- Returns: 'active', 'created' or 'expired' with a snapshot, 'deleted', 'unknown', or 'limited' with the limit
+-- ARGV: 1 tombstone ms, 2 session, 3 tenant, 4 turn id, 5 lease ms, 6 ttl seconds, 7 sealed id, '' for the session's own, 8 model,
+--       9 marks of the prompt, oldest first, separated by blanks, 10 '1' if the tenant may have no further turn,
+--       11 '1' if a session that does not live is neither created nor revived,
+--       12 named sessions of the tenant at most, 13 how many it has in other partitions, '' if that is to be counted first,
+--       14 and 15 the same of all its sessions, at most '' for any number,
+--       16 '1' if its stored KV is too much for another session
+-- Returns: 'active', 'created' or 'expired' with a snapshot, 'deleted', 'unknown', 'limited' with the limit, 'absent' for a
+--          session that does not live, 'count', or 'named-full' where another named session has to end first
 --- @include arguments
---- @include kv-groups
---- @include quick-begin
+--- @include stored-kv
 --- @include prompts
---- @include tenant-turns
-local marks = ARGV[11]
+--- @include quick-begin
+local marks, has_turn_room = ARGV[9], ARGV[10] ~= '1'
 
 -- Whether the prompt continues that of branch 0, the session itself, further than that of another one.
 local function continues_first(name)
-  local _, branch = read_prompts(name, marks)
-  if branch ~= 0 or not count_turn(ARGV[4], ARGV[5], ARGV[6], ARGV[12]) then
+  local branches, index_ms = read_branches(name)
+  if continued_branch(branches, marks) ~= 0 then
     return false
   end
-  remember_prompt(name, 0, marks)
+  remember_prompt(name, branches, index_ms, 0, marks)
   return true
 end
-local quick = quick_begin(continues_first)
+local quick = has_turn_room and quick_begin(continues_first)
 if quick then
   return quick
 end
@@ -29,69 +31,38 @@ end
 --- @include new-session
 --- @include branches
 --- @include tenant-room
-local key, tenant, sealed_id = ARGV[3], ARGV[4], ARGV[8]
-local lease_ends, most_named = now + ARGV[6], tonumber(ARGV[10])
-
-local function count()
-  count_turn(tenant, ARGV[5], ARGV[6], ARGV[12])
-end
+local key, tenant = ARGV[2], ARGV[3]
+local name, lease_ends = name_of(key), now + ARGV[5]
 
 local function begin(session)
-  count()
-  session[LEASES] = take_lease(session[LEASES], ARGV[5], lease_ends)
+  session[LEASES] = take_lease(session[LEASES], ARGV[4], lease_ends)
   save(session)
   touch_kv(name_of(session.key))
   return reply('active', snapshot(session))
 end
 
-local function create(branch_key, ttl_seconds)
-  count()
+local function create(branch_key, ttl_seconds, sealed_id)
   return write_new({
-    key = branch_key, tenant = tenant, turn = ARGV[5], lease_ms = ARGV[6], ttl_seconds = ttl_seconds,
-    sealed_id = sealed_id, model = ARGV[9], pod = '', retry = '',
+    key = branch_key, tenant = tenant, turn = ARGV[4], lease_ms = ARGV[5], ttl_seconds = ttl_seconds,
+    sealed_id = sealed_id, model = ARGV[8], pod = '', retry = '',
   })
 end
 
--- A script holds up the turns of all sessions.
-local most_looks = 16
-
-local function make_room()
-  local index = named_key(tenant)
-  for _ = 1, most_looks do
-    if redis.call('ZCARD', index) < most_named then
-      return true
-    end
-    local oldest = redis.call('ZRANGE', index, 0, 0, 'WITHSCORES')
-    local session = load(oldest[1])
-    -- Sliding: the deadline is as far away as the time to live when a turn has ended.
-    local used = is_live(session) and session[ENDS] - session[TTL] * 1000
-    if session and held_until(session) > now then
-      redis.call('ZADD', index, now, oldest[1])
-    elseif not used then
-      redis.call('ZREM', index, oldest[1])
-    elseif used > tonumber(oldest[2]) then
-      redis.call('ZADD', index, used, oldest[1])
-    else
-      end_with_tombstone(session, expired)
-    end
-  end
-  return redis.call('ZCARD', index) < most_named
-end
-
-local function unused_branch(used)
+local function unused_branch(branches)
   for branch = 0, max_branches - 1 do
-    if not used[branch] then
+    if not branches[branch] then
       return branch
     end
   end
 end
 
 -- The branch that was used longest ago and that no turn holds.
-local function oldest_branch(key, used)
+local function oldest_branch(branches)
   local oldest = nil
   for branch = 0, max_branches - 1 do
     local session = load(branch_key_of(key, branch))
-    if (not oldest or used[branch] < used[oldest]) and (not session or held_until(session) <= now) then
+    local is_older = not oldest or branches[branch].used < branches[oldest].used
+    if is_older and (not session or held_until(session) <= now) then
       oldest = branch
     end
   end
@@ -99,8 +70,8 @@ local function oldest_branch(key, used)
 end
 
 -- Makes room for another prompt. Nil: there is none.
-local function free_branch(key, used)
-  local free = unused_branch(used) or oldest_branch(key, used)
+local function free_branch(branches)
+  local free = unused_branch(branches) or oldest_branch(branches)
   local session = nil
   if free then
     session = load(branch_key_of(key, free))
@@ -116,8 +87,15 @@ local function free_branch(key, used)
   return free
 end
 
+-- Makes the session one of those that a client's name chooses, used now. Returns its time in the index.
+local function index_named()
+  leave_named(tenant, name)
+  redis.call('ZADD', named, 0, member_of(tenant, now, name))
+  return string.format('%013.0f', now)
+end
+
 -- Whether nothing is left of a deleted session: no turn, no KV.
-local function is_removed(key)
+local function is_removed()
   for branch = 0, max_branches - 1 do
     local branch_key = branch_key_of(key, branch)
     local session = load(branch_key)
@@ -133,25 +111,23 @@ local session = load(key)
 if session and session[TENANT] ~= name_of(tenant) then
   return reply('unknown')
 end
-if not is_live(session) and ARGV[15] ~= '' then
-  local earlier = load_owned(ARGV[15], ARGV[16])
-  if is_live(earlier) then
-    session, key, tenant, sealed_id = earlier, ARGV[15], ARGV[16], earlier[SEALED]
-  end
+if not is_live(session) and ARGV[11] == '1' then
+  return reply('absent')
 end
-if not has_turn_room(tenant, ARGV[5], ARGV[12]) then
+if not has_turn_room then
   return reply('limited', 'turns')
 end
 if is_live(session) then
-  local used, branch = read_prompts(name_of(key), marks)
+  local branches, index_ms = read_branches(name)
+  local branch = continued_branch(branches, marks)
   if not branch then
-    branch = free_branch(key, used)
+    branch = free_branch(branches)
     session = load(key)
   end
   if not branch then
     return reply('unknown')
   end
-  remember_prompt(name_of(key), branch, marks)
+  remember_prompt(name, branches, index_ms or index_named(), branch, marks)
   if branch == 0 then
     return begin(session)
   end
@@ -167,29 +143,31 @@ if is_live(session) then
     return begin(other)
   end
   narrow_session_removal(branch_key)
-  return reply('created', snapshot(create(branch_key, session[TTL])))
+  return reply('created', snapshot(create(branch_key, session[TTL], ARGV[7] ~= '' and ARGV[7] or session[SEALED])))
 end
 
-if session and session[STATE] == deleted and not is_removed(key) then
+if session and session[STATE] == deleted and not is_removed() then
   return reply('deleted')
 end
-if not make_room() then
-  return reply('unknown')
+if ARGV[13] == '' then
+  return reply('count')
 end
-local limit = limit_of_session(tenant, ARGV[13], ARGV[14])
-if limit then
-  return reply('limited', limit)
+if count_of(named, tenant) + ARGV[13] >= tonumber(ARGV[12]) then
+  return reply('named-full')
 end
-redis.call('ZADD', named_key(tenant), now, name_of(key))
-redis.call('DEL', branches_key(key))
-remember_prompt(name_of(key), 0, marks)
+if has_all_sessions(tenant, ARGV[14], ARGV[15]) then
+  return reply('limited', 'sessions')
+end
+if ARGV[16] == '1' then
+  return reply('limited', 'stored-bytes')
+end
+remember_prompt(name, {}, index_named(), 0, marks)
 if session and session[STATE] == expired then
-  count()
-  session[LEASES] = take_lease(session[LEASES], ARGV[5], lease_ends)
-  save(session, 'PX', math.max(redis.call('PTTL', session_key(key)), tonumber(ARGV[6]), 1))
+  session[LEASES] = take_lease(session[LEASES], ARGV[4], lease_ends)
+  save_tombstone(session, math.max(tonumber(session[ENDS]), lease_ends))
   return reply('expired', snapshot(session))
 end
 narrow_session_removal(key)
-local created = create(key, ARGV[7])
-redis.call('ZADD', tenant_key(tenant), created[CREATED], name_of(key))
+local created = create(key, ARGV[6], ARGV[7])
+list_session(created)
 return reply('created', snapshot(created))

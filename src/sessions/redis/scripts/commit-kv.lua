@@ -1,78 +1,46 @@
 #!lua flags=allow-oom
 -- Makes an announced artefact the session's stored KV, unless a later turn's is there.
--- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 artefact, 5 payload, 6 tokens, 7 bytes, 8 turn,
---       9 grace ms of the artefact it replaces, 10 bytes that may be stored at most, or '' for no limit,
---       11 when the life of the session began that the artefact is of, 12 bytes of a tenant at most, or ''
--- Returns: 'committed', 'refused', or 'more' (call again to make room), with the number of artefacts evicted
+-- ARGV: 1 tombstone ms, 2 session, 3 artefact, 4 payload, 5 tokens, 6 bytes, 7 turn, 8 grace ms of the artefact it replaces,
+--       9 when the life of the session began that the artefact is of; 10 bytes that may be stored at most, or '',
+--       11 how many are stored in other partitions; 12 and 13 the same of the tenant;
+--       14 '1' if no room can be made
+-- Returns: 'committed', 'refused', 'tenant-full' for a refusal that less KV of the tenant would avoid, or 'no-room' with the
+--          bytes that have to go, which leaves everything as it was but for the session's KV status
 --- @include session
---- @include kv-eviction
-local session, artefact = load(ARGV[3]), ARGV[4]
-local id = 'a:' .. artefact
-local bytes, limit_bytes, tenant_bytes = tonumber(ARGV[7]), tonumber(ARGV[10]), tonumber(ARGV[12])
-local evicted = 0
--- A script holds up the turns of all sessions, so each call makes only some of the room.
-local most_at_once = 16
-
-local record = ARGV[8] .. ' ' .. ARGV[6] .. ' ' .. ARGV[7] .. ' ' .. ARGV[5]
+local session, artefact = load(ARGV[2]), ARGV[3]
+local id, name = 'a:' .. artefact, name_of(ARGV[2])
+local bytes, limit_bytes, tenant_bytes = tonumber(ARGV[6]), tonumber(ARGV[10]), tonumber(ARGV[12])
+local record = ARGV[7] .. ' ' .. ARGV[5] .. ' ' .. ARGV[6] .. ' ' .. ARGV[4]
 -- Every turn reads and writes the session's text.
 local most_in_text = 512
 
-local function write()
-  write_artefact(artefact, ARGV[3], record)
-end
-
--- The record goes into the text if it is small and the artefact's name tells whose it is; else it keeps its key.
+-- The record goes into the text if it is small.
 local function store()
-  local fits_text = #record <= most_in_text and name_of(artefact) == name_of(ARGV[3])
-  session[ARTEFACT], session[RECORD] = artefact, fits_text and record or ''
-  if fits_text then
-    redis.call('DEL', artefact_key(artefact))
+  session[ARTEFACT], session[RECORD] = artefact, #record <= most_in_text and record or ''
+  if session[RECORD] ~= '' then
+    redis.call('HDEL', artefacts, artefact)
   else
-    write()
+    write_artefact(artefact, ARGV[2], record)
   end
   save(session)
-  untrack_kv(name_of(ARGV[3]))
+  untrack_kv(name)
   if limit_bytes or tenant_bytes then
-    track_kv(name_of(ARGV[3]), bytes, tenant_bytes and session[TENANT] or '')
-  end
-  if tenant_bytes then
-    redis.call('HDEL', kv_sizes, '!' .. session[TENANT])
+    track_kv(name, bytes, tenant_bytes and session[TENANT] or '')
   end
 end
 
--- Whether the artefact fits into what the tenant may store, in place of what the session has stored.
+-- The bytes that have to go before the artefact fits in place of what the session has stored: at most 0 if it fits.
+local function excess()
+  return limit_bytes and stored_kv_bytes() + ARGV[11] - counted_kv(name) + bytes - limit_bytes or 0
+end
+
 local function fits_tenant()
   if not tenant_bytes then
     return true
   end
-  local tenant = session[TENANT]
-  local own, owner = counted_kv(name_of(ARGV[3]))
-  local others = tenant_kv_bytes(tenant) - (owner == tenant and own or 0)
-  if others + bytes <= tenant_bytes then
-    return true
-  end
-  -- Of its own accord more than the limit says nothing of the room that is left.
-  if bytes <= tenant_bytes then
-    redis.call('HSET', kv_sizes, '!' .. tenant, ARGV[7])
-  end
-  return false
-end
-
--- Whether the artefact fits in place of what the session has stored, after evictions: 'yes', 'no', or 'more' to go on.
-local function make_room()
-  local name = name_of(ARGV[3])
-  local function fits()
-    return stored_kv_bytes() - counted_kv(name) + bytes <= limit_bytes
-  end
-  if not limit_bytes or fits() then
-    return 'yes'
-  end
-  if bytes > limit_bytes then
-    return 'no'
-  end
-  local has_more
-  evicted, has_more = evict_kv(limit_bytes - bytes, most_at_once, name)
-  return fits() and 'yes' or has_more and 'more' or 'no'
+  local own, owner = counted_kv(name)
+  local others = stored_kv_bytes(session[TENANT]) + ARGV[13] - (owner == session[TENANT] and own or 0)
+  return others + bytes <= tenant_bytes
 end
 
 -- Of an artefact whose own record was lost nothing is known, so any turn's may replace it.
@@ -81,38 +49,42 @@ local function turn_of(stored)
   return tonumber(string.match(own_record, '^(%d+) ')) or 0
 end
 
+local outcome = 'refused'
 if is_live(session) then
   local stored = artefact_of(session)
   if stored == artefact then
     store()
-    return reply('committed', evicted)
+    return reply('committed')
   end
   -- Once a removal was claimed the artefact may be gone already, and after it was acknowledged it is.
-  local waits = redis.call('ZSCORE', removals, id) and redis.call('HEXISTS', removal_key(id), 'n') == 0
-  if waits and session[CREATED] == ARGV[11] and tonumber(ARGV[8]) >= turn_of(stored) then
-    local room = fits_tenant() and make_room() or 'tenant'
-    if room == 'more' then
-      return reply('more', evicted)
-    end
-    if room == 'yes' then
+  local waits = redis.call('ZSCORE', removals, id) and read_removal(id).claims == 0
+  if waits and session[CREATED] == ARGV[9] and tonumber(ARGV[7]) >= turn_of(stored) then
+    if fits_tenant() and excess() <= 0 then
       redis.call('ZREM', removals, id)
-      redis.call('DEL', removal_key(id))
+      redis.call('HDEL', removal_infos, id)
       local replaced = give_up_artefact(session)
       session[KV_STATUS] = ''
       store()
       if replaced then
-        queue_artefact(replaced, now + ARGV[9])
+        queue_artefact(replaced, now + ARGV[8])
       end
-      return reply('committed', evicted)
+      return reply('committed')
     end
-    session[KV_STATUS] = room == 'tenant' and 'tenant_full' or 'store_full'
+    session[KV_STATUS] = fits_tenant() and 'store_full' or 'tenant_full'
     save(session)
+    if fits_tenant() and bytes <= limit_bytes and ARGV[14] ~= '1' then
+      return reply('no-room', string.format('%.0f', excess()))
+    end
+    -- Of its own accord more than the limit says nothing of the room that is left.
+    if not fits_tenant() and bytes <= tenant_bytes then
+      outcome = 'tenant-full'
+    end
   end
 end
 
 -- The removal of the session may carry it already.
-if redis.call('HGET', removal_key('s:' .. ARGV[3]), 'k') ~= artefact then
+if read_removal('s:' .. ARGV[2]).artefact ~= artefact then
   queue_artefact(artefact, now)
-  write()
+  write_artefact(artefact, ARGV[2], record)
 end
-return reply('refused', evicted)
+return reply(outcome)

@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
 -- Reads a live session, whoever owns it: for operators.
--- ARGV: 1 prefix, 2 tombstone ms, 3 session
+-- ARGV: 1 tombstone ms, 2 session
 -- Returns: 'found' with a whole snapshot, or 'none'
 --- @include session
 --- @include branches
-local session = load(ARGV[3])
+local session = load(ARGV[2])
 if not is_live(session) then
   return reply('none')
 end

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Compares a part of what is counted as stored KV of tenants with the sessions, and sets it right. Sessions may have stored
 -- KV before tenants had a limit, and counts may be lost.
--- ARGV: 1 prefix, 2 tombstone ms, 3 'sessions' or 'counts': which are gone through, 4 cursor, 5 how many, about
+-- ARGV: 1 tombstone ms, 2 'sessions' or 'counts': which are gone through, 3 cursor, 4 how many, about
 -- Returns: 'done' with the next cursor: '0' at the end
 --- @include session
 local function bytes_of(session)
@@ -21,8 +21,8 @@ local function recount(name)
   end
 end
 
-local command = ARGV[3] == 'sessions' and { 'ZSCAN', deadlines } or { 'HSCAN', kv_sizes }
-local scanned = redis.call(command[1], command[2], ARGV[4], 'COUNT', ARGV[5])
+local command = ARGV[2] == 'sessions' and { 'ZSCAN', deadlines } or { 'HSCAN', kv }
+local scanned = redis.call(command[1], command[2], ARGV[3], 'COUNT', ARGV[4])
 for at = 1, #scanned[2], 2 do
   if #scanned[2][at] == 22 then
     recount(scanned[2][at])

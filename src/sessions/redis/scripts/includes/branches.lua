@@ -5,16 +5,12 @@ local max_branches = 4
 
 -- A snapshot with those of the branches beside the first.
 local function whole_snapshot(session)
-  local whole = snapshot(session)
-  local fields = redis.call('HKEYS', branches_key(session.key))
-  table.sort(fields)
+  local whole, branches = snapshot(session), read_branches(name_of(session.key))
   whole[4] = {}
-  for _, branch in ipairs(fields) do
-    if branch ~= '0' then
-      local other = load_owned(branch_key_of(session.key, tonumber(branch)), session[TENANT])
-      if is_live(other) then
-        table.insert(whole[4], snapshot(other))
-      end
+  for branch = 1, max_branches - 1 do
+    local other = branches[branch] and load_owned(branch_key_of(session.key, branch), session[TENANT])
+    if is_live(other or nil) then
+      table.insert(whole[4], snapshot(other))
     end
   end
   return whole

@@ -17,3 +17,19 @@ local function end_due(limit)
   end
   return ended, #names
 end
+
+-- Forgets up to `limit` tombstones and retries whose time is over; returns how many it looked at.
+local function forget_due(limit)
+  local members = redis.call('ZRANGEBYSCORE', forgets, '-inf', now, 'LIMIT', 0, limit)
+  for _, member in ipairs(members) do
+    local name = string.sub(member, 2)
+    if string.sub(member, 1, 1) == 'r' then
+      redis.call('HDEL', retries, name)
+    else
+      -- A look at it forgets it, or drops what cannot be read.
+      read(name)
+    end
+    redis.call('ZREM', forgets, member)
+  end
+  return #members
+end

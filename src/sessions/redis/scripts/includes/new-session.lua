@@ -9,6 +9,7 @@ local function write_new(fields)
     key = key,
   }
   save(session)
+  redis.call('ZREM', forgets, 's' .. name_of(key))
   redis.call('ZADD', deadlines, now + fields.lease_ms, name_of(key))
   return session
 end

@@ -1,13 +1,12 @@
 -- The fast path of a begin: a live session of the tenant without another lease. It comes before the other includes, whose
 -- functions each call would make anew: with them a turn costs Redis 34 µs instead of 19.
--- Needs what arguments.lua and kv-groups.lua declare, and ARGV: 3 session, 4 tenant, 5 turn id, 6 lease ms.
+-- Needs what arguments.lua and stored-kv.lua declare, and ARGV: 2 session, 3 tenant, 4 turn id, 5 lease ms.
 
 -- The reply, or nil: the other includes have to look. `may_begin`, where given, has the last word, by the session's name.
 local function quick_begin(may_begin)
-  local name = string.sub(ARGV[3], 1, 22)
-  local key = prefix .. 's:' .. name
-  local text = redis.pcall('GET', key)
-  local head = 'a2\n' .. string.sub(ARGV[3], 23) .. '\n' .. string.sub(ARGV[4], 1, 22) .. '\n'
+  local name = string.sub(ARGV[2], 1, 22)
+  local text = redis.pcall('HGET', sessions, name)
+  local head = 'a3\n' .. string.sub(ARGV[2], 23) .. '\n' .. string.sub(ARGV[3], 1, 22) .. '\n'
   if type(text) ~= 'string' or string.sub(text, 1, #head) ~= head then
     return nil
   end
@@ -19,11 +18,11 @@ local function quick_begin(may_begin)
   if not (ends and #ends <= 15 and tonumber(ends) > now and leases_at > #text) or (may_begin and not may_begin(name)) then
     return nil
   end
-  redis.call('APPEND', key, string.format('%s=%d', ARGV[5], now + ARGV[6]))
+  redis.call('HSET', sessions, name, string.format('%s%s=%d', text, ARGV[4], now + ARGV[5]))
   if artefact ~= '' then
     touch_kv(name)
   end
-  local has_key = artefact ~= '' and record == ''
-  local value = has_key and redis.pcall('GET', prefix .. 'a:' .. artefact)
-  return { 0, 'active', now, { ARGV[3], text, type(value) == 'string' and string.match(value, '\n(.*)$') or false } }
+  local has_own = artefact ~= '' and record == ''
+  local value = has_own and redis.call('HGET', artefacts, artefact)
+  return { 0, 'active', now, { ARGV[2], text, value and string.match(value, '\n(.*)$') or false } }
 end

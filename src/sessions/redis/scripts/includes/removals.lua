@@ -1,28 +1,29 @@
--- Writing to the removal queue.
---   <prefix>removals          sorted set: removal id (`a:<artefact>` or `s:<session>`) by the time it is due
---   <prefix>q:<removal id>    hash: n how often it was claimed, t the last claim's name, k the artefact a session's
---                             removal carries, g it was queued again after a claim
---   <prefix>a:<artefact>      string: session key, line feed, the artefact's record as session-text.ts has it. There as
---                             long as the queue names it, or a session whose text has no place for the record
--- Needs `prefix` and `now`.
-local removals = prefix .. 'removals'
+-- Writing to the removal queue. Needs what arguments.lua declares.
+--   q: by removal id `<how often it was claimed> <the last claim's name> <artefact that a session's removal carries>
+--      <1 if it was queued again after a claim>`; empty ones are ''
+--   a: by artefact its session's key, line feed, and its record as session-text.ts has it. There as long as the queue names
+--      it, or a session whose text has no place for the record
 
-local function removal_key(id)
-  return prefix .. 'q:' .. id
+-- The number of claims is 0 for a removal without any.
+local function read_removal(id)
+  local info = redis.pcall('HGET', removal_infos, id)
+  local claims, claim, artefact, again = string.match(type(info) == 'string' and info or '', '^(%d+) (%S*) (%S*) (1?)$')
+  return { claims = tonumber(claims) or 0, claim = claim or '', artefact = artefact or '', again = again == '1' }
 end
 
-local function artefact_key(artefact)
-  return prefix .. 'a:' .. artefact
+local function write_removal(id, removal)
+  local again = removal.again and '1' or ''
+  redis.call('HSET', removal_infos, id, string.format('%d %s %s %s', removal.claims, removal.claim, removal.artefact, again))
 end
 
 local function write_artefact(artefact, session, record)
-  redis.call('SET', artefact_key(artefact), session .. '\n' .. record)
+  redis.call('HSET', artefacts, artefact, session .. '\n' .. record)
 end
 
--- The session and the record in an artefact's key; nil when the key is missing or unreadable.
+-- The session and the record of an artefact that no text has; nil when it is missing or unreadable.
 local function read_artefact(artefact)
-  local value = redis.pcall('GET', artefact_key(artefact))
-  return string.match(type(value) == 'string' and value or '', '^([^\n]*)\n(%d+ %d+ %d+ [^\n]*)$')
+  local value = redis.call('HGET', artefacts, artefact)
+  return string.match(value or '', '^([^\n]*)\n(%d+ %d+ %d+ [^\n]*)$')
 end
 
 local function queue_artefact(artefact, due)
@@ -32,18 +33,20 @@ end
 -- A claimed removal may have passed the pods already, so it becomes due again when it is acknowledged.
 local function queue_session(session, artefact)
   local id = 's:' .. session
-  local info = removal_key(id)
+  local removal = read_removal(id)
   if artefact then
-    local carried = redis.call('HGET', info, 'k')
-    if carried and carried ~= artefact then
-      queue_artefact(carried, now)
+    if removal.artefact ~= '' and removal.artefact ~= artefact then
+      queue_artefact(removal.artefact, now)
     end
-    redis.call('HSET', info, 'k', artefact)
+    removal.artefact = artefact
   end
-  if redis.call('HEXISTS', info, 'n') == 1 then
-    redis.call('HSET', info, 'g', 1)
+  if removal.claims > 0 then
+    removal.again = true
   else
     redis.call('ZADD', removals, now, id)
+  end
+  if removal.claims > 0 or removal.artefact ~= '' then
+    write_removal(id, removal)
   end
 end
 
@@ -51,10 +54,10 @@ end
 local function narrow_session_removal(session)
   local id = 's:' .. session
   if redis.call('ZREM', removals, id) == 1 then
-    local artefact = redis.call('HGET', removal_key(id), 'k')
-    redis.call('DEL', removal_key(id))
-    if artefact then
-      queue_artefact(artefact, now)
+    local removal = read_removal(id)
+    redis.call('HDEL', removal_infos, id)
+    if removal.artefact ~= '' then
+      queue_artefact(removal.artefact, now)
     end
   end
 end

@@ -1,41 +1,18 @@
--- Reading a session, and ending it. Needs ARGV[1] prefix and ARGV[2] how long a tombstone is kept, in milliseconds.
---   <prefix>s:<name>       string, see session-text.ts: a session, or its tombstone
---   <prefix>deadlines      sorted set: names of live sessions by the time of their next sweep, at most their deadline
---   <prefix>n:<tenant>     sorted set: names of a tenant's live sessions by the time of their creation
---   <prefix>i:<tenant>     sorted set: names of those that a client's name chooses, by a time of use that may be outdated
---   <prefix>b:<name>       hash, see prompts.lua: the prompts of such a session
---   <prefix>r:<digest>     string: session key, line feed, digest of the body: the session a repeated create finds.
---                          Without the session key several sessions were created alike, and it finds none
+-- Reading a session, and ending it. Needs ARGV[1] how long a tombstone is kept, in milliseconds.
 -- Sessions and tenants have names, the first 22 characters of their keys: 132 bits tell them apart, and indexes
 -- and records are smaller. The rest of a session's key is in its text; each caller passes the whole key of a tenant.
 --- @include arguments
 --- @include leases
 --- @include removals
 --- @include stored-kv
+--- @include prompts
 -- The digit is the version of the text's layout: a state of another one is unreadable.
-local creating, active, expired, deleted = 'c2', 'a2', 'x2', 'd2'
-local tombstone_ms = ARGV[2]
-local deadlines = prefix .. 'deadlines'
+local creating, active, expired, deleted = 'c3', 'a3', 'x3', 'd3'
+local tombstone_ms = ARGV[1]
 local corrupted = 0
 
 local function name_of(key)
   return string.sub(key, 1, 22)
-end
-
-local function session_key(key)
-  return prefix .. 's:' .. name_of(key)
-end
-
-local function tenant_key(tenant)
-  return prefix .. 'n:' .. name_of(tenant)
-end
-
-local function named_key(tenant)
-  return prefix .. 'i:' .. name_of(tenant)
-end
-
-local function branches_key(key)
-  return prefix .. 'b:' .. name_of(key)
 end
 
 local alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
@@ -46,11 +23,7 @@ local function branch_key_of(key, branch)
   return string.sub(alphabet, place, place) .. string.sub(key, 2)
 end
 
-local function retry_key(digest)
-  return prefix .. 'r:' .. digest
-end
-
-local text_pattern = '^([caxd]2)\n([^\n]*)\n([^\n]*)\n(%d+)\n(%d+)\n(%d+)\n(%d+)\n(%d+)\n(%d+)\n(%d+)'
+local text_pattern = '^([caxd]3)\n([^\n]*)\n([^\n]*)\n(%d+)\n(%d+)\n(%d+)\n(%d+)\n(%d+)\n(%d+)\n(%d+)'
   .. '\n([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*)$'
 
 -- A session is its lines, which these name, and beside them its `key` and its `text`.
@@ -67,10 +40,16 @@ local function parse(text)
   return session
 end
 
--- Writes a session's text. `options` are those of SET.
-local function save(session, ...)
+local function save(session)
   session.text = table.concat(session, '\n')
-  redis.call('SET', session_key(session.key), session.text, ...)
+  redis.call('HSET', sessions, name_of(session.key), session.text)
+end
+
+-- Writes a tombstone, which is kept until `ends`.
+local function save_tombstone(session, ends)
+  session[ENDS] = string.format('%.0f', ends)
+  save(session)
+  redis.call('ZADD', forgets, session[ENDS], 's' .. name_of(session.key))
 end
 
 -- When the last lease ends; 0 without any.
@@ -86,7 +65,7 @@ local function artefact_of(session)
   return session[ARTEFACT] ~= '' and session[ARTEFACT] or nil
 end
 
--- Takes a session's artefact from it, for the queue: from now on the record has a key of its own.
+-- Takes a session's artefact from it, for the queue: from now on the record stands beside the queue.
 local function give_up_artefact(session)
   local artefact = artefact_of(session)
   if artefact and session[RECORD] ~= '' then
@@ -96,17 +75,34 @@ local function give_up_artefact(session)
   return artefact
 end
 
-local function leave_indexes(key, tenant)
-  untrack_kv(name_of(key))
-  redis.call('ZREM', deadlines, name_of(key))
-  redis.call('ZREM', tenant_key(tenant), name_of(key))
-  redis.call('ZREM', named_key(tenant), name_of(key))
-  redis.call('DEL', branches_key(key))
+-- A session's member of the index `n`, or of `i`.
+local function member_of(tenant, at_ms, name)
+  return string.format('%s%013.0f%s', name_of(tenant), at_ms, name)
+end
+
+local function list_session(session)
+  redis.call('ZADD', lists, 0, member_of(session[TENANT], session[CREATED], name_of(session.key)))
+end
+
+local function leave_named(tenant, name)
+  local _, index_ms = read_branches(name)
+  if index_ms then
+    redis.call('ZREM', named, member_of(tenant, index_ms, name))
+    redis.call('HDEL', prompts, name)
+  end
+end
+
+local function leave_indexes(session)
+  local name = name_of(session.key)
+  untrack_kv(name)
+  redis.call('ZREM', deadlines, name)
+  redis.call('ZREM', lists, member_of(session[TENANT], session[CREATED], name))
+  leave_named(session[TENANT], name)
 end
 
 -- The artefact that an unreadable record names, if it is this session's own.
 local function artefact_in(lines, key)
-  local artefact, record = lines[14], lines[15]
+  local artefact, record = lines[ARTEFACT], lines[RECORD]
   local owner = artefact and read_artefact(artefact)
   if owner then
     return owner == key and artefact or nil
@@ -119,41 +115,47 @@ local function artefact_in(lines, key)
 end
 
 -- An unreadable record goes. What can be made out of it is used as far as it fits the other keys: a whole key to name
--- the removal by, the tenant whose list it is in, and an artefact that is this session's own.
+-- the removal by, the list it is in, and an artefact that is this session's own.
 local function drop(key, text)
   corrupted = corrupted + 1
-  redis.call('DEL', session_key(key))
-  redis.call('ZREM', deadlines, name_of(key))
-  untrack_kv(name_of(key))
+  local name = name_of(key)
+  redis.call('HDEL', sessions, name)
+  redis.call('ZREM', deadlines, name)
+  untrack_kv(name)
   local lines = {}
   for line in string.gmatch(text .. '\n', '([^\n]*)\n') do
     lines[#lines + 1] = line
   end
-  if lines[3] then
-    redis.pcall('ZREM', tenant_key(lines[3]), name_of(key))
-    redis.pcall('ZREM', named_key(lines[3]), name_of(key))
+  if lines[CREATED] and string.find(lines[CREATED], '^%d+$') and #lines[CREATED] <= 15 then
+    redis.call('ZREM', lists, member_of(lines[TENANT], lines[CREATED], name))
   end
-  redis.call('DEL', branches_key(key))
-  if key == name_of(key) then
-    key = key .. (lines[2] or '')
+  leave_named(lines[TENANT] or '', name)
+  if key == name then
+    key = key .. (lines[REST] or '')
   end
   if string.find(key, '^[%w_-]+$') and #key == 43 then
     queue_session(key, artefact_in(lines, key))
   end
 end
 
+local function is_live(session)
+  return session ~= nil and (session[STATE] == creating or session[STATE] == active)
+end
+
+local function forget_tombstone(name)
+  redis.call('HDEL', sessions, name)
+  redis.call('ZREM', forgets, 's' .. name)
+end
+
 -- Reads a session by its key or its name.
 local function read(key)
-  local text = redis.pcall('GET', session_key(key))
+  local text = redis.call('HGET', sessions, name_of(key))
   if not text then
     return nil
   end
-  if text.err and not string.find(text.err, 'WRONGTYPE', 1, true) then
-    error(text.err)
-  end
-  local session = type(text) == 'string' and parse(text)
+  local session = parse(text)
   if not session then
-    drop(key, type(text) == 'string' and text or '')
+    drop(key, text)
     return nil
   end
   session.key = name_of(key) .. session[REST]
@@ -161,11 +163,11 @@ local function read(key)
   if key ~= session.key and key ~= name_of(key) then
     return nil
   end
+  if not is_live(session) and tonumber(session[ENDS]) <= now then
+    forget_tombstone(name_of(key))
+    return nil
+  end
   return session
-end
-
-local function is_live(session)
-  return session ~= nil and (session[STATE] == creating or session[STATE] == active)
 end
 
 -- A session that ends takes the branches beside the first along: nothing else names them.
@@ -174,12 +176,13 @@ local end_branches
 -- A session whose first turn never completed leaves no tombstone, and lets its create be repeated.
 local function discard(session)
   end_branches(session, expired)
-  redis.call('DEL', session_key(session.key))
-  leave_indexes(session.key, session[TENANT])
+  redis.call('HDEL', sessions, name_of(session.key))
+  leave_indexes(session)
   if session[RETRY] ~= '' then
-    local remembered = redis.pcall('GET', retry_key(session[RETRY]))
-    if type(remembered) == 'string' and string.match(remembered, '^[^\n]*') == session.key then
-      redis.call('DEL', retry_key(session[RETRY]))
+    local remembered = redis.call('HGET', retries, session[RETRY])
+    if remembered and string.match(remembered, '^[^\n]*') == session.key then
+      redis.call('HDEL', retries, session[RETRY])
+      redis.call('ZREM', forgets, 'r' .. session[RETRY])
     end
   end
   queue_session(session.key, give_up_artefact(session))
@@ -190,16 +193,16 @@ end
 local function end_with_tombstone(session, state)
   end_branches(session, state)
   local artefact = give_up_artefact(session)
+  leave_indexes(session)
   session[STATE] = state
-  session[ENDS], session[TURNS], session[PROMPT], session[OUTPUT], session[CACHED] = 0, 0, 0, 0, 0
+  session[TURNS], session[PROMPT], session[OUTPUT], session[CACHED] = 0, 0, 0, 0
   session[POD], session[KV_STATUS], session[RETRY] = '', '', ''
   if state == deleted then
     session[TTL], session[SEALED], session[MODEL] = 0, '', ''
   else
     session[LEASES] = ''
   end
-  leave_indexes(session.key, session[TENANT])
-  save(session, 'PX', tombstone_ms)
+  save_tombstone(session, now + tombstone_ms)
   queue_session(session.key, artefact)
 end
 
@@ -220,8 +223,8 @@ local function load(key)
 end
 
 end_branches = function(session, state)
-  for _, branch in ipairs(redis.call('HKEYS', branches_key(session.key))) do
-    local other = branch ~= '0' and load(branch_key_of(session.key, tonumber(branch))) or nil
+  for branch in pairs((read_branches(name_of(session.key)))) do
+    local other = branch ~= 0 and load(branch_key_of(session.key, branch)) or nil
     if is_live(other) and other[TENANT] == session[TENANT] then
       if other[STATE] == creating and state ~= deleted then
         discard(other)
@@ -237,18 +240,13 @@ local function load_owned(key, tenant)
   return session and session[TENANT] == name_of(tenant) and session or nil
 end
 
--- What a caller gets of a session: its text, and the record in its artefact's key where it has one.
+-- What a caller gets of a session: its text, and the record of its artefact where the text has none.
 local function snapshot(session)
   local record = nil
   if session[ARTEFACT] ~= '' and session[RECORD] == '' then
     record = select(2, read_artefact(session[ARTEFACT]))
   end
   return { session.key, session.text, record or false }
-end
-
--- The session of an artefact that no other key tells of: its name is what the artefact's begins with.
-local function owner_of(artefact)
-  return read_artefact(artefact) or name_of(artefact)
 end
 
 -- Every script replies with the number of unreadable records dropped, the outcome, the time, and the outcome's detail.

@@ -1,32 +1,49 @@
--- How much KV is stored.
---- @include kv-groups
-local function stored_kv_bytes()
-  return tonumber(redis.call('HGET', kv_sizes, 'total')) or 0
+-- How much KV is stored. Written only by gateways that have a limit for it, of all or of a tenant. Needs what arguments.lua
+-- declares.
+--   k: by session name `<bytes> <time of last use> <tenant, where tenants have a limit>`; under `total` the sum of all bytes,
+--      and under `=<tenant>` that of a tenant. Sums and what they are of are lost together
+
+-- The bytes of a session's KV as they are counted, 0 if they are not, the tenant, if it is limited, else '', and when the
+-- KV was used last.
+local function read_kv(value)
+  local bytes, used_ms, tenant = string.match(value or '', '^(%d+) (%d+) (%S*)$')
+  return tonumber(bytes) or 0, tenant or '', tonumber(used_ms) or 0
 end
 
--- Of a tenant, by its name.
-local function tenant_kv_bytes(tenant)
-  return tonumber(redis.call('HGET', kv_sizes, '=' .. tenant)) or 0
+local function counted_kv(name)
+  return read_kv(redis.call('HGET', kv, name))
 end
 
--- Of a tenant: the bytes of its last KV, if they did not fit.
-local function refused_kv_bytes(tenant)
-  return tonumber(redis.call('HGET', kv_sizes, '!' .. tenant)) or 0
+local function write_kv(name, bytes, tenant)
+  redis.call('HSET', kv, name, string.format('%.0f %.0f %s', bytes, now, tenant))
+end
+
+-- Marks the KV of a session as used now, when a turn begins. While the turn runs, no KV of its session is evicted.
+local function touch_kv(name)
+  local bytes, tenant = counted_kv(name)
+  if bytes > 0 then
+    write_kv(name, bytes, tenant)
+  end
+end
+
+-- Of all, or of a tenant by its name.
+local function stored_kv_bytes(tenant)
+  return tonumber(redis.call('HGET', kv, tenant and '=' .. tenant or 'total')) or 0
 end
 
 local function add_kv_bytes(bytes, tenant)
-  redis.call('HINCRBY', kv_sizes, 'total', string.format('%.0f', bytes))
-  if tenant ~= '' and redis.call('HINCRBY', kv_sizes, '=' .. tenant, string.format('%.0f', bytes)) == 0 then
-    redis.call('HDEL', kv_sizes, '=' .. tenant, '!' .. tenant)
+  for _, sum in ipairs(tenant == '' and { 'total' } or { 'total', '=' .. tenant }) do
+    if redis.call('HINCRBY', kv, sum, string.format('%.0f', bytes)) == 0 then
+      redis.call('HDEL', kv, sum)
+    end
   end
 end
 
 local function untrack_kv(name)
   local bytes, tenant = counted_kv(name)
   if bytes > 0 then
-    redis.call('HDEL', kv_sizes, name)
+    redis.call('HDEL', kv, name)
     add_kv_bytes(-bytes, tenant)
-    redis.call('ZREM', kv_group_of(bytes), name)
   end
 end
 
@@ -34,8 +51,7 @@ end
 local function track_kv(name, bytes, tenant)
   untrack_kv(name)
   if bytes > 0 then
-    redis.call('HSET', kv_sizes, name, string.format(tenant == '' and '%.0f' or '%.0f %s', bytes, tenant))
+    write_kv(name, bytes, tenant)
     add_kv_bytes(bytes, tenant)
-    touch_kv(name)
   end
 end

@@ -1,21 +1,9 @@
--- Whether a tenant may have another session. Needs what session.lua declares.
---- @include expiry
--- A script holds up the turns of all sessions.
-local most_ended = 16
+-- What a tenant has in this partition, and whether it may have another session. Needs what session.lua declares.
+local function count_of(index, tenant)
+  return redis.call('ZLEXCOUNT', index, '[' .. name_of(tenant), '[' .. name_of(tenant) .. '\255')
+end
 
--- Which limit forbids it: 'sessions' or 'stored-bytes'; nil: none. '' is no limit.
-local function limit_of_session(tenant, most_sessions, most_bytes)
-  local function is_full()
-    return redis.call('ZCARD', tenant_key(tenant)) >= tonumber(most_sessions)
-  end
-  if most_sessions ~= '' and is_full() then
-    end_due(most_ended)
-    if is_full() then
-      return 'sessions'
-    end
-  end
-  if most_bytes ~= '' and tenant_kv_bytes(name_of(tenant)) + refused_kv_bytes(name_of(tenant)) > tonumber(most_bytes) then
-    return 'stored-bytes'
-  end
-  return nil
+-- Whether the tenant has as many sessions as it may. `most` '' is no limit, `others` what it has in other partitions.
+local function has_all_sessions(tenant, most, others)
+  return most ~= '' and count_of(lists, tenant) + others >= tonumber(most)
 end

@@ -1,0 +1,111 @@
+import type { TenantLimits } from '../limits.ts'
+import type { TenantKey } from '../session-record.ts'
+import type { BeginTurn } from '../session-store.ts'
+import { everyPartition } from './every-partition.ts'
+import type { Partition, Partitions } from './partitions.ts'
+import { readAll, type ScriptReply } from './session-script-runner.ts'
+import type { TenantLedger } from './tenant-ledger.ts'
+import { readTenantTotals } from './tenant-totals.ts'
+
+const begun: ReadonlySet<string> = new Set(['active', 'created', 'existing', 'expired'])
+
+/** Due sessions that one script ends on the way to another session: it holds up the turns of all on its server. */
+const mostEnded = 16
+
+/** Ends due sessions of all partitions. Resolves to how many. */
+export const endDue = async (partitions: Partitions, limit = mostEnded): Promise<number> => {
+  const replies = await everyPartition(partitions, (partition) => partition.run('expire-due', ['', limit]))
+  return replies.reduce((sum, { detail }) => sum + (readAll(detail, Number)[0] ?? 0), 0)
+}
+
+/** What a tenant has outside of the partition that begins a turn, as arguments of its script. */
+export interface OutsideCounts {
+  readonly sessions: number | ''
+  readonly named: number | ''
+  /** The tenant's stored KV is too much for another session. */
+  readonly isFullOfKv: '1' | ''
+}
+
+const notCounted: OutsideCounts = { sessions: '', named: '', isFullOfKv: '' }
+const nothing: OutsideCounts = { sessions: 0, named: 0, isFullOfKv: '' }
+
+interface LimitedTurn extends Pick<BeginTurn, 'key' | 'tenant' | 'turnId' | 'leaseMs'> {
+  /** A client's name chose the session. */
+  readonly isNamed: boolean
+}
+
+/** Begins turns within the limits of their tenants, which are of all partitions together. */
+export const createLimitedTurns = (parts: {
+  readonly partitions: Partitions
+  readonly ledger: TenantLedger
+  readonly tenantLimits: () => TenantLimits
+}) => {
+  const { partitions, ledger, tenantLimits } = parts
+
+  const isFullOfKv = async (tenant: TenantKey): Promise<boolean> => {
+    const { maxStoredBytes } = tenantLimits()
+    if (maxStoredBytes === undefined) return false
+    const refusedBytes = await ledger.refusedBytes(tenant)
+    return refusedBytes > 0 && refusedBytes + (await readTenantTotals(partitions, tenant)).kvBytes > maxStoredBytes
+  }
+
+  const count = async (tenant: TenantKey, partition: Partition): Promise<OutsideCounts> => {
+    const [{ sessions, named }, isFull] = await Promise.all([
+      readTenantTotals(partitions, tenant, partition),
+      isFullOfKv(tenant),
+    ])
+    return { sessions, named, isFullOfKv: isFull ? '1' : '' }
+  }
+
+  /** Without limits, only a name's session needs to know how many others there are. */
+  const countsOfStart = async (isNamed: boolean): Promise<OutsideCounts> => {
+    const { maxSessions, maxStoredBytes } = tenantLimits()
+    const isAlone = (await partitions.all()).length === 1
+    const isFree = isAlone || (maxSessions === undefined && !isNamed)
+    return isFree && maxStoredBytes === undefined ? nothing : notCounted
+  }
+
+  /** Runs the script of `attempt` until it needs no more counts, and no room that due sessions would make. */
+  const settle = async (
+    { tenant, isNamed }: LimitedTurn,
+    partition: Partition,
+    attempt: (outside: OutsideCounts) => Promise<ScriptReply>,
+  ): Promise<ScriptReply> => {
+    let reply = await attempt(await countsOfStart(isNamed))
+    if (reply.outcome === 'count') reply = await attempt(await count(tenant, partition))
+    if (reply.outcome !== 'limited' || reply.detail !== 'sessions' || (await endDue(partitions)) === 0) return reply
+    return attempt(await count(tenant, partition))
+  }
+
+  return {
+    /**
+     * Begins a turn by the script of `attempt`: `isFull` tells it that the tenant may have no further turn. A script that
+     * has to know what the tenant has in other partitions replies `count`.
+     */
+    begin: async (
+      turn: LimitedTurn,
+      attempt: (partition: Partition, isFull: '1' | '', outside: OutsideCounts) => Promise<ScriptReply>,
+    ): Promise<ScriptReply> => {
+      const { maxTurns } = tenantLimits()
+      const partition = await partitions.of(turn.key)
+      const taken = maxTurns === undefined ? 'unlimited' : await ledger.takeTurn(turn, maxTurns)
+      let isBegun = false
+      try {
+        const reply = await settle(turn, partition, (outside) =>
+          attempt(partition, taken === 'full' ? '1' : '', outside),
+        )
+        isBegun = begun.has(reply.outcome)
+        if (isBegun && taken === 'known') await ledger.takeTurn(turn, maxTurns ?? 0, '1')
+        return reply
+      } finally {
+        if (taken === 'taken' && !isBegun) await ledger.endTurn(turn)
+      }
+    },
+    /** Counts a turn no more. A ledger that is away forgets it when its lease ends. */
+    end: async (turn: Pick<BeginTurn, 'tenant' | 'turnId'>): Promise<void> => {
+      if (tenantLimits().maxTurns !== undefined) await ledger.endTurn(turn).catch(() => {})
+    },
+  }
+}
+
+export type LimitedTurns = ReturnType<typeof createLimitedTurns>
