@@ -16,6 +16,8 @@ export interface StartRedisOptions extends Launch {
   readonly port?: number | undefined
   /** Writes every change to the disk before the answer: a restart on `dir` finds it. Default: nothing. */
   readonly appendOnly?: boolean | undefined
+  /** Further settings by name, as in redis.conf. Default: none. */
+  readonly settings?: Readonly<Record<string, string | number>>
 }
 
 /** A Redis that answers. */
@@ -45,6 +47,7 @@ export const startRedis = async (options: StartRedisOptions): Promise<RunningRed
         save: '',
         appendonly: options.appendOnly ? 'yes' : 'no',
         appendfsync: options.appendOnly ? 'always' : undefined,
+        ...options.settings,
       }),
     ],
     ready: prints(/Ready to accept connections/),
