@@ -50,7 +50,8 @@ Environment, of most installations:
   CONNECTOR=…             how KV is loaded and stored: llamacpp-slots (default), lmcache, prefix-cache, none
   KV_DIR=/shared/kv       the folder of stored KV, for llamacpp-slots
   LMCACHE_URL=http://…    the coordinator, for lmcache
-  REDIS_URL=redis://…     sessions in Redis instead of in memory
+  REDIS_URL=redis://…     sessions in Redis instead of in memory; or in a Redis Cluster (REDIS_CLUSTER=redis://…), or in
+                          the Redis of sentinels (REDIS_SENTINELS=redis://…, REDIS_SENTINEL_MASTER=…)
   CTX_TENANT_SECRET=…     32 characters or more, the same for every gateway; required with Redis
 
 Groups of options (context-cache-gateway help GROUP shows the options of one):

@@ -4,9 +4,9 @@ import { constants, readFileSync } from 'node:fs'
 import { access } from 'node:fs/promises'
 import { createServer, type ListenOptions, type Server } from 'node:net'
 import { untilAborted, withinLimit } from '../async/deadline.ts'
-import { storeOf } from '../config/config.ts'
 import { type ConfigProblem, problemIf } from '../config/config-problem.ts'
 import { connectorOf, type PoolConfig, poolsOf } from '../config/pools.ts'
+import { redisChoiceOf, redisLocationOf, redisOptions, storeOf } from '../config/redis-choice.ts'
 import type { ParsedConfig } from '../config/schema.ts'
 import { removeStaleSocket } from '../extproc/server.ts'
 import { loadConnector } from '../kvcache/load-connector.ts'
@@ -111,17 +111,23 @@ const readingTls = (tls: ParsedConfig['listen']['extproc']['tls']): readonly Att
 
 /** Runs a script of the session store: a user may be let in, and not be allowed that. */
 const askingRedis = (sessions: ParsedConfig['sessions']): readonly Attempt[] => {
-  const { redisUrl: url, keyPrefix } = sessions
-  if (url === undefined || storeOf(sessions) !== 'redis') return []
+  const choice = redisChoiceOf(sessions)
+  if (choice === undefined || storeOf(sessions) !== 'redis') return []
   const work = async (): Promise<void> => {
     const faults: unknown[] = []
     const onFault = (error: unknown): void => void faults.push(error)
-    const connection = await createRedisConnection({ url, keyPrefix, commandTimeoutMs: limitMs, onFault })
+    const connection = await createRedisConnection({
+      ...redisLocationOf(choice),
+      keyPrefix: sessions.keyPrefix,
+      commandTimeoutMs: limitMs,
+      onFault,
+    })
     await createRedisSessionStore({ connection }).counts().catch(onFault)
     await connection.close()
     if (faults[0] !== undefined) throw faults[0]
   }
-  return [{ option: 'sessions.redisUrl', problem: 'Redis cannot be used', work }]
+  const option = redisOptions.find((one) => sessions[one] !== undefined) ?? 'redisUrl'
+  return [{ option: `sessions.${option}`, problem: 'Redis cannot be used', work }]
 }
 
 /** `index`: in `pools`; less than 0: the default pool. */

@@ -1,6 +1,7 @@
 import type { Config } from '../config/config.ts'
 import type { LiveConfig } from '../config/live-config.ts'
 import { defaultPoolName } from '../config/pools.ts'
+import { redisLocationOf } from '../config/redis-choice.ts'
 import type { StoreIdentity } from '../kvcache/connector-definition.ts'
 import { createRedisConnection } from '../redis/create-redis-connection.ts'
 import type { RedisConnection } from '../redis/redis-connection.ts'
@@ -68,7 +69,7 @@ const openStores = async (live: LiveConfig, parts: StoreParts) => {
   const onEvicted = tellEvictions(parts)
   switch (sessions.store) {
     case 'memory': {
-      if (sessions.ignoresRedis) log.warn('sessions are in memory, by sessions.store: the Redis URL is not used')
+      if (sessions.ignoresRedis) log.warn('sessions are in memory, by sessions.store: Redis is not used')
       const store = createMemorySessionStore({
         maxSessions: sessions.maxSessions,
         tombstoneSeconds: sessions.tombstoneSeconds,
@@ -85,7 +86,7 @@ const openStores = async (live: LiveConfig, parts: StoreParts) => {
     }
     case 'redis': {
       const connection = await createRedisConnection({
-        url: sessions.redisUrl,
+        ...redisLocationOf(sessions),
         keyPrefix: sessions.keyPrefix,
         commandTimeoutMs: sessions.commandTimeoutMs,
         onFault: (error) => warnings.raiseOutage('store_unavailable', storeSubject, error),
@@ -94,9 +95,10 @@ const openStores = async (live: LiveConfig, parts: StoreParts) => {
             err,
           }),
         onRecovered: () => warnings.clear('store_unavailable', storeSubject),
-        onBreaker: (state) => {
+        onBreaker: (state, server) => {
           metrics.set('store_circuit_open', {}, state === 'closed' ? 0 : 1)
-          if (state === 'open') warnings.raiseOutage('store_unavailable', storeSubject, 'Redis does not answer in time')
+          if (state === 'open')
+            warnings.raiseOutage('store_unavailable', storeSubject, `Redis at ${server} does not answer in time`)
           if (state === 'closed') warnings.clear('store_unavailable', storeSubject)
         },
       })

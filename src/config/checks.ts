@@ -3,11 +3,11 @@ import { decisionMarginMs } from '../admission/plan/decision-margin.ts'
 import { planAdmission } from '../admission/plan/plan-admission.ts'
 import { connectors } from '../kvcache/registry.ts'
 import { isByIp } from '../options/values.ts'
-import { storeOf } from './config.ts'
 import { type ConfigProblem, problemIf } from './config-problem.ts'
 import { isOpenPort } from './open-port.ts'
 import { checkPools } from './pool-checks.ts'
 import { listedPods, poolsOf } from './pools.ts'
+import { redisOptions, storeOf } from './redis-choice.ts'
 import type { ParsedConfig } from './schema.ts'
 
 /** Checks options against each other. Takes only groups valid by themselves, so all problems are reported at once. */
@@ -26,13 +26,9 @@ export const checkAcrossOptions = (groups: Partial<ParsedConfig>): readonly Conf
 }
 
 const checkSessions = (sessions: ParsedConfig['sessions']): readonly ConfigProblem[] => {
-  const { store, redisUrl, defaultTtlSeconds: ttl, minTtlSeconds: min, maxTtlSeconds: max } = sessions
+  const { defaultTtlSeconds: ttl, minTtlSeconds: min, maxTtlSeconds: max } = sessions
   return [
-    ...problemIf(
-      store === 'redis' && redisUrl === undefined,
-      'sessions.redisUrl',
-      'the Redis store needs sessions.redisUrl or sessions.redisUrlFile',
-    ),
+    ...checkRedis(sessions),
     ...problemIf(
       min > max,
       'sessions.minTtlSeconds',
@@ -44,6 +40,48 @@ const checkSessions = (sessions: ParsedConfig['sessions']): readonly ConfigProbl
       'sessions.defaultTtlSeconds',
       `sessions.defaultTtlSeconds (${ttl}) must lie between sessions.minTtlSeconds (${min}) and sessions.maxTtlSeconds (${max})`,
       ttl < min ? ['sessions.minTtlSeconds'] : ['sessions.maxTtlSeconds'],
+    ),
+  ]
+}
+
+const checkRedis = (sessions: ParsedConfig['sessions']): readonly ConfigProblem[] => {
+  const { redisCluster, redisSentinels, redisSentinelMaster: master, redisTls, keyPrefix } = sessions
+  const given = redisOptions.filter((option) => sessions[option] !== undefined)
+  const [first = 'redisUrl', second = first] = given
+  return [
+    ...problemIf(
+      sessions.store === 'redis' && given.length === 0,
+      'sessions.redisUrl',
+      'the Redis store needs sessions.redisUrl, sessions.redisCluster or sessions.redisSentinels, or a file of it (sessions.redisUrlFile)',
+    ),
+    ...problemIf(
+      given.length > 1,
+      `sessions.${second}`,
+      `sessions are in one Redis: give either sessions.${first} or sessions.${second}, not both`,
+      [`sessions.${first}`],
+    ),
+    ...problemIf(
+      redisSentinels !== undefined && master === undefined,
+      'sessions.redisSentinelMaster',
+      'sentinels watch several masters: name the one of the sessions in sessions.redisSentinelMaster',
+      ['sessions.redisSentinels'],
+    ),
+    ...(['redisSentinelMaster', 'redisSentinelPassword'] as const).flatMap((option) =>
+      problemIf(
+        redisSentinels === undefined && sessions[option] !== undefined,
+        `sessions.${option}`,
+        'is of sentinels alone: give sessions.redisSentinels too',
+      ),
+    ),
+    ...problemIf(
+      redisTls !== undefined && given.some((option) => !sessions[option]?.startsWith('rediss:')),
+      'sessions.redisTls',
+      `TLS is for rediss:// alone: begin sessions.${first} with it`,
+    ),
+    ...problemIf(
+      redisCluster !== undefined && /[{}]/.test(keyPrefix),
+      'sessions.keyPrefix',
+      'must have no braces in a Redis Cluster, which takes what is in them for the place of the key',
     ),
   ]
 }

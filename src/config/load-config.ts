@@ -153,6 +153,9 @@ const fileOptions = [
   'tenant.previousSecret',
   'engines.apiKey',
   'sessions.redisUrl',
+  'sessions.redisCluster',
+  'sessions.redisSentinels',
+  'sessions.redisSentinelPassword',
 ]
 
 /** Sets options from the files named for them, without surrounding white space. */

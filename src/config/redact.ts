@@ -1,3 +1,4 @@
+import { urlsOfHosts } from '../options/redis-url.ts'
 import type { Config } from './config.ts'
 import { isTree } from './config-tree.ts'
 import { schemaAt } from './options.ts'
@@ -16,9 +17,10 @@ const redactAt = (path: readonly string[], value: unknown): unknown => {
   return secret === 'credentials' ? redactUrl(String(value)) : redacted
 }
 
-/** Keeps protocol, host and path. Credentials stand before the host or in the query. */
-const redactUrl = (url: string): string => {
-  const { protocol, username, password, host, pathname } = new URL(url)
+/** Keeps protocol, hosts and path. Credentials stand before the first host or in the query. */
+const redactUrl = (text: string): string => {
+  const urls = urlsOfHosts(text).map((url) => new URL(url))
+  const [{ protocol, username, password, pathname } = new URL(text)] = urls
   const credentials = username === '' && password === '' ? '' : `${redacted}@`
-  return `${protocol}//${credentials}${host}${pathname}`
+  return `${protocol}//${credentials}${urls.map(({ host }) => host).join(',')}${pathname}`
 }

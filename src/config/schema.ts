@@ -12,7 +12,6 @@ import {
   integer,
   listenPort,
   milliseconds,
-  redisUrl,
   seconds,
   share,
   tenantSecret,
@@ -20,6 +19,7 @@ import {
 import { modelPriority, requirement, resourceCount, resourceName } from './admission-values.ts'
 import { kv } from './kv-schema.ts'
 import { dns, engines, kubernetes, models, pods, pools } from './pool-schema.ts'
+import { redisShape } from './redis-schema.ts'
 import { log, traces } from './telemetry-schema.ts'
 
 /*
@@ -140,13 +140,9 @@ const sessions = group({
   store: z.enum(['memory', 'redis']).optional().meta({
     description:
       'Store of the sessions: the memory of this process, or Redis, which outlives it and is shared by gateways.',
-    defaultText: '`redis` when a URL is given, else `memory`',
+    defaultText: '`redis` when a Redis is given, else `memory`',
   }),
-  redisUrl: redisUrl.optional().meta({
-    description: 'URL of Redis: `redis://user:password@host:port/database`, or `rediss://` for TLS.',
-    plainEnv: 'REDIS_URL',
-  }),
-  redisUrlFile: filePath.optional().describe('File that holds the URL, instead of `sessions.redisUrl`.'),
+  ...redisShape,
   keyPrefix: z
     .string()
     .regex(/^[\x21-\x7e]{1,64}$/, 'must be 1 to 64 printable ASCII characters without spaces')

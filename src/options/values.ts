@@ -1,5 +1,6 @@
 import { isIP, isIPv6, SocketAddress } from 'node:net'
 import { z } from 'zod'
+import { urlsOfHosts } from './redis-url.ts'
 
 export const integer = (min: number, max: number) => z.int().min(min).max(max)
 
@@ -85,6 +86,27 @@ export const redisUrl = z
     'must be redis:// or rediss://user:password@host:port/database, with special characters of the password percent-encoded',
   )
   .meta({ secret: 'credentials' })
+
+const ofHosts = (isUrl: (text: string) => boolean, message: string) =>
+  z
+    .string()
+    .refine((text) => !text.includes('?') && urlsOfHosts(text).every((url) => isRedisUrl(url) && isUrl(url)), message)
+    .meta({ secret: 'credentials' })
+
+/** Nodes of a Redis Cluster, which has no databases. */
+export const redisCluster = ofHosts(
+  (url) => /^\/?0?$/.test(new URL(url).pathname),
+  'must be redis:// or rediss://user:password@host:port,host:port without a database, with special characters of the password percent-encoded',
+)
+
+/** Sentinels, with what the Redis servers that they name ask for. */
+export const redisSentinels = ofHosts(
+  () => true,
+  'must be redis:// or rediss://user:password@host:port,host:port/database: the sentinels, with user and password of the Redis servers, and special characters of the password percent-encoded',
+)
+
+/** A password, as it is. */
+export const password = z.string().min(1).max(1024).meta({ secret: 'whole' })
 
 /** White space around a secret, or instead of one, does not make it longer. */
 export const tenantSecret = z

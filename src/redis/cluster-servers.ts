@@ -1,8 +1,8 @@
 import { Cluster, Command, type Redis } from 'ioredis'
+import type { RedisLocation } from '../options/redis-location.ts'
 import { urlsOfHosts } from '../options/redis-url.ts'
 import { clientOptions, retryDelayMs } from './client-options.ts'
 import { withoutArguments } from './redis-fault.ts'
-import type { RedisLocation } from './redis-location.ts'
 import type { RedisClientLimits, RedisServer, RedisServers, RedisServersEvents } from './redis-servers.ts'
 import { readTlsFiles } from './tls-files.ts'
 

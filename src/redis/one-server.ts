@@ -1,8 +1,8 @@
 import { Redis, type RedisOptions } from 'ioredis'
+import type { RedisLocation, RedisTopology } from '../options/redis-location.ts'
 import { urlsOfHosts } from '../options/redis-url.ts'
 import { clientOptions, retryDelayMs } from './client-options.ts'
 import { isReadOnlyRefusal, withoutArguments } from './redis-fault.ts'
-import type { RedisLocation, RedisTopology } from './redis-location.ts'
 import type { RedisClientLimits, RedisServers, RedisServersEvents } from './redis-servers.ts'
 import { readTlsFiles } from './tls-files.ts'
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { ConnectionOptions } from 'node:tls'
-import type { RedisTlsFiles } from './redis-location.ts'
+import type { RedisTlsFiles } from '../options/redis-location.ts'
 
 /**
  * Options of TLS whose files are read when a connection is opened: ioredis copies them each time. A file that cannot be

@@ -4,6 +4,7 @@ import { isAbsolute, join } from 'node:path'
 import { Agent } from 'undici'
 import type { Config } from '../../config/config.ts'
 import { poolsOf } from '../../config/pools.ts'
+import { redisLocationOf } from '../../config/redis-choice.ts'
 import { readJson } from '../../json/read-json.ts'
 import { sentenceOf } from '../../telemetry/sentence-of.ts'
 import { type Answer, ask, below, type Question } from '../ask.ts'
@@ -48,7 +49,7 @@ export const gatherFacts = async ({ admin, isAdminGiven, envoy, url, config }: P
     url === undefined
       ? { outside: unknown('give the address where clients connect (--url http://127.0.0.1:8000)'), clocks: [] }
       : askOutside(url),
-    config?.sessions.store === 'redis' ? askRedis(config.sessions.redisUrl) : undefined,
+    config?.sessions.store === 'redis' ? askRedis(redisLocationOf(config.sessions)) : undefined,
   ])
   const settings = (config && readSettings(config)) ?? gateway.settings ?? defaultSettings()
   const withoutUrl =

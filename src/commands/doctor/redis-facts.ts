@@ -1,4 +1,6 @@
 import { hash } from 'node:crypto'
+import type { RedisLocation } from '../../options/redis-location.ts'
+import { urlsOfHosts } from '../../options/redis-url.ts'
 import { createRedisConnection } from '../../redis/create-redis-connection.ts'
 import type { RedisScript } from '../../redis/redis-connection.ts'
 import { sentenceOf } from '../../telemetry/sentence-of.ts'
@@ -18,15 +20,33 @@ const askMemory = script('doctor-memory', `return redis.call('INFO', 'memory')`)
 const askTime = script('doctor-time', `return redis.call('TIME')`)
 const timeoutMs = 5_000
 
-/** Asks a Redis for its memory policy and its clock. Nothing of the URL is in what it says. */
-export const askRedis = async (
-  url: string,
-): Promise<{ readonly redis: Known<RedisFacts>; readonly clocks: readonly ClockReading[] }> => {
-  const connection = await createRedisConnection({ url, commandTimeoutMs: timeoutMs, onFault: () => undefined })
+/** What one server says. */
+interface RedisAnswers {
+  readonly redis: Known<RedisFacts>
+  readonly clocks: readonly ClockReading[]
+}
+
+/**
+ * Asks a Redis for its memory policy and its clock; of a cluster, each node that the location lists, and tells of the
+ * first one that may drop keys. No credentials are in what it says.
+ */
+export const askRedis = async (location: RedisLocation): Promise<RedisAnswers> => {
+  if (location.topology?.kind !== 'cluster') return askServer(location, 'Redis')
+  const answers = await Promise.all(
+    urlsOfHosts(location.url).map((url) => askServer({ url, tls: location.tls }, `Redis ${new URL(url).host}`)),
+  )
+  const seen = answers.map(({ redis }) => redis)
+  const found = seen.filter((redis) => redis.kind === 'known')
+  const redis = found.find(({ value }) => value.maxmemoryPolicy !== 'noeviction') ?? found[0] ?? seen[0]
+  return { redis: redis ?? unknown('no node is given'), clocks: answers.flatMap(({ clocks }) => clocks) }
+}
+
+const askServer = async (location: RedisLocation, name: string): Promise<RedisAnswers> => {
+  const connection = await createRedisConnection({ ...location, commandTimeoutMs: timeoutMs, onFault: () => undefined })
   try {
     const askedMs = Date.now()
     const time = await connection.run(askTime, [], [])
-    const clocks = redisClock(time, { askedMs, answeredMs: Date.now() })
+    const clocks = redisClock(name, time, { askedMs, answeredMs: Date.now() })
     const redis = await connection.run(askMemory, [], []).then(
       (info) => readMemory(String(info)),
       () =>
@@ -50,10 +70,11 @@ const readMemory = (info: string): Known<RedisFacts> => {
 }
 
 const redisClock = (
+  name: string,
   time: unknown,
   { askedMs, answeredMs }: { readonly askedMs: number; readonly answeredMs: number },
 ): readonly ClockReading[] => {
   if (!Array.isArray(time)) return []
   const atMs = Number(time[0]) * 1_000 + Number(time[1]) / 1_000
-  return [{ of: 'Redis', leastAheadMs: atMs - answeredMs, mostAheadMs: atMs - askedMs }]
+  return [{ of: name, leastAheadMs: atMs - answeredMs, mostAheadMs: atMs - askedMs }]
 }

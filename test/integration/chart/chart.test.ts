@@ -87,6 +87,17 @@ const releases: readonly (readonly [string, readonly string[]])[] = [
     'with principals, for those whom its network policy lets in',
     [...base, '--set', 'tls.enabled=false,config.tenant.principalHeader=x-principal'],
   ],
+  ['with a Redis Cluster', [...base, '--set', 'redis.kind=cluster']],
+  [
+    'with the Redis of sentinels, with TLS',
+    [
+      ...base,
+      '--set',
+      'redis.kind=sentinels,redis.sentinelMaster=mymaster,redis.sentinelPasswordKey=sentinel',
+      '--set',
+      'redis.tls.existingSecret=redis-tls,redis.tls.clientCertificate=true',
+    ],
+  ],
   ['with a certificate, beside an Envoy with its own', [...base, '--set', 'tls.existingSecret=a']],
 ]
 
@@ -114,10 +125,15 @@ describe('the chart', () => {
     const secret = join(folder(), 'secret')
     await writeFile(secret, 'x'.repeat(48))
     const url = join(folder(), 'url')
-    await writeFile(url, 'redis://redis:6379')
+    await writeFile(url, 'rediss://redis:6379')
     const text = filesOf(await render(...flags), 'ctx-context-cache-gateway')['config.yaml'] ?? ''
     const file = join(folder(), 'config.yaml')
-    const files = { 'tenant/secret': secret, 'admin/token': secret, 'redis/url': url }
+    const files = {
+      'tenant/secret': secret,
+      'admin/token': secret,
+      'redis/url': url,
+      'redis/sentinel-password': secret,
+    }
     const own = (config: string, [name, path]: readonly [string, string]) =>
       config.replace(`/run/secrets/${name}`, path)
     await writeFile(file, Object.entries(files).reduce(own, text))
@@ -190,6 +206,7 @@ describe('the chart', () => {
   test.each([
     ['without engines', redis, /Name the engines/],
     ['of two gateways without Redis', engines, /share sessions through Redis/],
+    ['with sentinels but no master', [...base, '--set', 'redis.kind=sentinels'], /redis\.sentinelMaster/],
     ['with LMCache but no coordinator', [...base, '--set', 'kv.connector=lmcache'], /needs kv\.lmcacheUrl/],
     ['with slots but no volume', [...base, '--set', 'kv.connector=llamacpp-slots'], /needs kv\.existingClaim/],
     ['with one TLS secret', [...base, '--set', 'envoy.enabled=true,tls.existingSecret=a'], /Name both/],

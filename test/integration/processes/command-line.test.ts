@@ -185,7 +185,7 @@ describe('context-cache-gateway', () => {
     const { stdout } = await runCommandLine(['serve'], { env, until: '"ready"' })
     expect(stdout).not.toContain('hidden')
     expect(stdout.match(/"level":"warn".*/g)).toEqual([
-      expect.stringContaining('the Redis URL is not used'),
+      expect.stringContaining('Redis is not used'),
       expect.stringContaining('Whoever reaches the gRPC port'),
       expect.stringContaining('The engine 127.0.0.1:1 is unavailable'),
     ])

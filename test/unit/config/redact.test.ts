@@ -33,4 +33,18 @@ describe('redactConfig', () => {
     expect(redacted).toMatchObject({ sessions: { redisUrl: shown } })
     expect(JSON.stringify(redacted)).not.toContain('hidden')
   })
+
+  test('several hosts are shown without their credentials', () => {
+    expect(redactedWith({ REDIS_CLUSTER: 'rediss://hidden:hid,den@a:1,b' })).toMatchObject({
+      sessions: { redisCluster: 'rediss://[redacted]@a:1,b' },
+    })
+    const sentinels = { REDIS_SENTINELS: 'redis://:hidden@a,b/2', REDIS_SENTINEL_MASTER: 'main' }
+    expect(redactedWith({ ...sentinels, REDIS_SENTINEL_PASSWORD: 'hidden' })).toMatchObject({
+      sessions: {
+        redisSentinels: 'redis://[redacted]@a,b/2',
+        redisSentinelMaster: 'main',
+        redisSentinelPassword: '[redacted]',
+      },
+    })
+  })
 })

@@ -68,6 +68,9 @@ capabilities: { drop: [ALL] }
 {{- if and (or (gt (int .Values.replicas) 1) .Values.autoscaling.enabled) (not .Values.redis.existingSecret) }}
 {{- fail "Several gateways share sessions through Redis: name the Secret with its URL (--set redis.existingSecret=redis-url), or set replicas=1 (sessions are then lost with the pod)." }}
 {{- end }}
+{{- if and (eq .Values.redis.kind "sentinels") (not .Values.redis.sentinelMaster) }}
+{{- fail "Sentinels watch several masters: name the one of the sessions (--set redis.sentinelMaster=mymaster)." }}
+{{- end }}
 {{- if and (include "gateway.mtls" .) (not .Values.tls.certManager.enabled) (ne (empty .Values.tls.existingSecret) (empty .Values.tls.clientSecret)) (or .Values.envoy.enabled .Values.tls.clientSecret) }}
 {{- fail "Name both tls.existingSecret and tls.clientSecret, or neither: the certificates that the chart makes trust each other alone." }}
 {{- end }}
