@@ -5,7 +5,9 @@ import { createRedisSlotLedger } from '../../../src/kvcache/slots/redis/redis-sl
 import { type ClaimSlot, lateEndMs, type SlotContent, type SlotLedger } from '../../../src/kvcache/slots/slot-ledger.ts'
 import { type RedisConnection, RedisUnavailableError } from '../../../src/redis/redis-connection.ts'
 import type { SessionKey } from '../../../src/sessions/session-record.ts'
-import { startTestRedis } from '../../support/test-redis.ts'
+import type { TestRedisCluster } from '../../support/redis-cluster/start-test-redis-cluster.ts'
+import { useTestRedisCluster } from '../../support/redis-cluster/use-test-redis-cluster.ts'
+import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
 import { useTestRedis } from '../../support/use-test-redis.ts'
 
 const [alice, bob, carol] = ['alice', 'bob', 'carol'] as SessionKey[] as [SessionKey, SessionKey, SessionKey]
@@ -15,6 +17,7 @@ const usual = { pod, leaseMs, artefactId: undefined, mayWait: false }
 const idle = (...ids: readonly number[]) => ids.map((id) => ({ id, idle: true }))
 
 const redis = useTestRedis()
+const cluster = useTestRedisCluster({ replicas: 0 })
 let connection: RedisConnection
 
 /** A ledger, and a way to let its time pass. */
@@ -31,14 +34,14 @@ const inMemory = async (): Promise<Timed> => {
   return { ledger: createMemorySlotLedger({ now: () => nowMs }), pass }
 }
 
-const inRedis = async (): Promise<Timed> => {
-  connection = await redis().connect()
+const inRedis = async (server: Pick<TestRedis | TestRedisCluster, 'connect' | 'raw'> = redis()): Promise<Timed> => {
+  connection = await server.connect()
   const key = `${connection.keyPrefix}kv:slots:${pod}`
   /** Redis' clock cannot be set: every record gets older instead. */
   const pass = async (ms: number): Promise<void> => {
-    for (const [slot, text] of Object.entries(await redis().raw.hgetall(key))) {
+    for (const [slot, text] of Object.entries(await server.raw.hgetall(key))) {
       const record = JSON.parse(text)
-      await redis().raw.hset(key, slot, JSON.stringify({ ...record, until: record.until - ms }))
+      await server.raw.hset(key, slot, JSON.stringify({ ...record, until: record.until - ms }))
     }
   }
   return { ledger: createRedisSlotLedger(connection), pass }
@@ -46,7 +49,8 @@ const inRedis = async (): Promise<Timed> => {
 
 describe.each([
   { name: 'memory', make: inMemory },
-  { name: 'Redis', make: inRedis },
+  { name: 'Redis', make: () => inRedis() },
+  { name: 'a Redis Cluster', make: () => inRedis(cluster()) },
 ])('SlotLedger: $name', ({ make }) => {
   let ledger: SlotLedger
   let pass: Timed['pass']

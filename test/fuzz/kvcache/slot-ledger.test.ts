@@ -4,18 +4,21 @@ import { createMemorySlotLedger } from '../../../src/kvcache/slots/memory-slot-l
 import { createRedisSlotLedger } from '../../../src/kvcache/slots/redis/redis-slot-ledger.ts'
 import type { SlotLedger } from '../../../src/kvcache/slots/slot-ledger.ts'
 import type { RedisConnection } from '../../../src/redis/redis-connection.ts'
+import { useTestRedisCluster } from '../../support/redis-cluster/use-test-redis-cluster.ts'
 import { useTestRedis } from '../../support/use-test-redis.ts'
 import { LedgerModel } from './ledger-model.ts'
 import { anySteps, pod, take } from './ledger-steps.ts'
 
 const redis = useTestRedis()
-let connection: RedisConnection
+const cluster = useTestRedisCluster({ replicas: 0 })
+let [one, many]: readonly RedisConnection[] = []
 let ledgers = 0
 beforeAll(async () => {
-  connection = await redis().connect()
+  ;[one, many] = [await redis().connect(), await cluster().connect()]
 })
 
-const newRedisLedger = (): SlotLedger => {
+const newRedisLedger = (connection: RedisConnection | undefined): SlotLedger => {
+  if (connection === undefined) throw new Error('Redis runs only while tests do')
   ledgers += 1
   return createRedisSlotLedger({ ...connection, keyPrefix: `fuzz${ledgers}:` })
 }
@@ -31,15 +34,18 @@ describe('slot ledgers under any sequence of calls', () => {
     await fc.assert(property, { numRuns: 500 })
   })
 
-  test('answer alike in memory and in Redis', async () => {
+  test.each([
+    { where: 'Redis', connectionOf: () => one, numRuns: 150 },
+    { where: 'a Redis Cluster', connectionOf: () => many, numRuns: 50 },
+  ])('answer alike in memory and in $where', async ({ connectionOf, numRuns }) => {
     const property = fc.asyncProperty(anySteps, async (steps) => {
-      const [memory, remote] = [createMemorySlotLedger(), newRedisLedger()]
+      const [memory, remote] = [createMemorySlotLedger(), newRedisLedger(connectionOf())]
       for (const step of steps) {
         const expected = await take(memory, step)
         expect(await take(remote, step)).toEqual(expected)
         expect(await entriesOf(remote)).toEqual(await entriesOf(memory))
       }
     })
-    await fc.assert(property, { numRuns: 150 })
+    await fc.assert(property, { numRuns })
   })
 })

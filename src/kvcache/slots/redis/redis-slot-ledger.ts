@@ -42,10 +42,15 @@ export const createRedisSlotLedger = (redis: RedisConnection): SlotLedger => {
       return claimReply.parse(await redis.run(claim, [keyOf(pod)], args))
     },
     renew: async (turns, { leaseMs, saving = false }) => {
-      if (turns.length === 0) return []
-      const keys = turns.map(({ pod }) => keyOf(pod))
-      const args = turns.flatMap(({ slot, turnId }) => [slot, turnId])
-      return renewReply.parse(await redis.run(renew, keys, [leaseMs, saving ? '1' : '', ...args]))
+      const renewAt = async (pod: string) => {
+        const ofPod = turns.filter((turn) => turn.pod === pod)
+        const args = ofPod.flatMap(({ slot, turnId }) => [slot, turnId])
+        const held = renewReply.parse(await redis.run(renew, [keyOf(pod)], [leaseMs, saving ? '1' : '', ...args]))
+        return ofPod.filter((_turn, index) => held[index])
+      }
+      // A call for each pod: in a cluster, their hashes are at several nodes.
+      const held = new Set((await Promise.all([...new Set(turns.map(({ pod }) => pod))].map(renewAt))).flat())
+      return turns.map((turn) => held.has(turn))
     },
     release: async ({ pod, slot, turnId, content: left }) => {
       const args = [slot, turnId, left === undefined ? '' : JSON.stringify(left), channel, `${sender} ${pod}`]

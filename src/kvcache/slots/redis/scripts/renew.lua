@@ -1,15 +1,16 @@
 #!lua flags=allow-oom
 --- @include records
--- KEYS: the pod of each turn. ARGV: lease ms, '1' while saving, then slot and turn of each. Returns 1 or 0 for each.
+-- KEYS: pod. ARGV: lease ms, '1' while saving, then slot and turn of each. Returns 1 or 0 for each.
 local held = {}
-for i, key in ipairs(KEYS) do
-  local slot, turn = ARGV[2 * i + 1], ARGV[2 * i + 2]
-  local record = find(key, slot)
-  held[i] = record.turn == turn and 1 or 0
-  if held[i] == 1 then
+for i = 3, #ARGV, 2 do
+  local slot, turn = ARGV[i], ARGV[i + 1]
+  local record = find(KEYS[1], slot)
+  local isHolder = record.turn == turn
+  if isHolder then
     record['until'] = now + ARGV[1]
     record.saving = record.saving or ARGV[2] == '1'
-    store(key, slot, record)
+    store(KEYS[1], slot, record)
   end
+  held[#held + 1] = isHolder and 1 or 0
 end
 return held
