@@ -122,7 +122,7 @@ const askingRedis = (sessions: ParsedConfig['sessions']): readonly Attempt[] => 
       commandTimeoutMs: limitMs,
       onFault,
     })
-    await createRedisSessionStore({ connection }).counts().catch(onFault)
+    await createRedisSessionStore({ connection, partitions: sessions.partitions }).counts().catch(onFault)
     await connection.close()
     if (faults[0] !== undefined) throw faults[0]
   }

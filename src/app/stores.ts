@@ -9,11 +9,15 @@ import type { Evicted, KvLimit } from '../sessions/limits.ts'
 import { createMemorySessionStore } from '../sessions/memory/create-memory-session-store.ts'
 import { watchProcessMemory } from '../sessions/memory/process-memory.ts'
 import { createRedisSessionStore } from '../sessions/redis/create-redis-session-store.ts'
+import { StoreLayoutError } from '../sessions/redis/partitions.ts'
 import type { SessionStore } from '../sessions/session-store.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import { measureOperations } from '../telemetry/measure-operations.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Warnings } from '../telemetry/warnings.ts'
+
+/** Of a new store. Each node has its share, and the keys of a partition stay small enough to be moved. */
+const partitionsOfCluster = 64
 
 /** How long a superseded artefact is kept for loads that have looked it up and not opened it yet. */
 const supersededGraceMs = 1000
@@ -85,8 +89,9 @@ const openStores = async (live: LiveConfig, parts: StoreParts) => {
       }
     }
     case 'redis': {
+      const location = redisLocationOf(sessions)
       const connection = await createRedisConnection({
-        ...redisLocationOf(sessions),
+        ...location,
         keyPrefix: sessions.keyPrefix,
         commandTimeoutMs: sessions.commandTimeoutMs,
         onFault: (error) => warnings.raiseOutage('store_unavailable', storeSubject, error),
@@ -104,12 +109,18 @@ const openStores = async (live: LiveConfig, parts: StoreParts) => {
       })
       const store = createRedisSessionStore({
         connection,
+        partitions: sessions.partitions,
+        partitionsOfNewStore: location.topology?.kind === 'cluster' ? partitionsOfCluster : 1,
         tombstoneSeconds: sessions.tombstoneSeconds,
         supersededGraceMs,
         kvLimit: kvLimitOf(config),
         tenantLimits,
         onCorrupted: () => metrics.add('corrupted_records_total', {}),
         onEvicted,
+      })
+      await store.identity().catch((error: unknown) => {
+        // Turns go on without a Redis that is away; one with the sessions of another layout has to be put right.
+        if (error instanceof StoreLayoutError) throw error
       })
       return {
         store,

@@ -148,6 +148,11 @@ const sessions = group({
     .regex(/^[\x21-\x7e]{1,64}$/, 'must be 1 to 64 printable ASCII characters without spaces')
     .default('ctx:')
     .describe('Prefix of every key in Redis.'),
+  partitions: integer(1, 1024).optional().meta({
+    description:
+      'Into how many partitions the sessions in Redis are split, which the nodes of a cluster share. Fixed by the first gateway that starts with this prefix. See [partitions](redis.md#partitions).',
+    defaultText: 'as many as there are; of a new store 64 in a cluster, else 1',
+  }),
   commandTimeoutMs: milliseconds
     .max(10_000)
     .default(250)

@@ -50,7 +50,7 @@ export const createBreakableStore = (store: Store): BreakableStore => {
   return new Proxy(store as BreakableStore, {
     get: (_, name) => {
       // It asks no server.
-      if (name === 'areTogether') return store.areTogether
+      if (name === 'areTogether') return () => true
       return name in controls ? Reflect.get(controls, name) : (...told: readonly unknown[]) => call(name, told)
     },
   })

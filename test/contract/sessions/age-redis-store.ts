@@ -1,5 +1,6 @@
-import type { Redis } from 'ioredis'
+import type { Cluster, Redis } from 'ioredis'
 import { createRedisSessionStore } from '../../../src/sessions/redis/create-redis-session-store.ts'
+import type { TestRedisCluster } from '../../support/redis-cluster/start-test-redis-cluster.ts'
 import type { TestRedis } from '../../support/test-redis.ts'
 import type { StoreUnderTest } from './store-under-test.ts'
 
@@ -52,13 +53,10 @@ if rest >= 0 then
   redis.call('PEXPIRE', key, rest - by)
 end`
 
-/** `nodes`: the servers that have keys. */
-const ageRedisStore = async (nodes: readonly Redis[], keyPrefix: string, milliseconds: number): Promise<void> => {
-  for (const node of nodes) {
-    for (const key of await node.keys(`${keyPrefix}*`)) {
-      const kind = /\}:([a-z])$/.exec(key)?.[1] ?? ''
-      await node.eval(script, 1, key, kind, milliseconds)
-    }
+const age = async (raw: Redis | Cluster, keys: readonly string[], milliseconds: number): Promise<void> => {
+  for (const key of keys) {
+    const kind = /\}:([a-z])$/.exec(key)?.[1] ?? ''
+    await raw.eval(script, 1, key, kind, milliseconds)
   }
 }
 
@@ -68,16 +66,31 @@ export const redisNowMs = async (redis: Redis): Promise<number> => {
   return Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000)
 }
 
+type StoreOptions = Omit<Parameters<typeof createRedisSessionStore>[0], 'connection'>
+
 /** A Redis store, and the prefix of its keys. */
 export const redisUnderTest = async (
-  redis: TestRedis,
-  options: Omit<Parameters<typeof createRedisSessionStore>[0], 'connection'>,
+  { raw, connect }: Pick<TestRedis, 'raw' | 'connect'>,
+  options: StoreOptions,
 ): Promise<StoreUnderTest & { readonly prefix: string }> => {
-  const connection = await redis.connect()
+  const connection = await connect()
+  const prefix = connection.keyPrefix
   return {
-    prefix: connection.keyPrefix,
+    prefix,
     store: createRedisSessionStore({ connection, ...options }),
-    nowMs: () => redisNowMs(redis.raw),
-    advance: (milliseconds) => ageRedisStore([redis.raw], connection.keyPrefix, milliseconds),
+    nowMs: () => redisNowMs(raw),
+    advance: async (milliseconds) => age(raw, await raw.keys(`${prefix}*`), milliseconds),
+  }
+}
+
+/** The same in a cluster, whose nodes have one clock. */
+export const clusterUnderTest = async (cluster: TestRedisCluster, options: StoreOptions): Promise<StoreUnderTest> => {
+  const connection = await cluster.connect()
+  const [node] = cluster.nodes
+  if (node === undefined) throw new Error('the cluster has no node')
+  return {
+    store: createRedisSessionStore({ connection, ...options }),
+    nowMs: () => redisNowMs(node.raw),
+    advance: async (milliseconds) => age(cluster.raw, await cluster.keys(`${connection.keyPrefix}*`), milliseconds),
   }
 }

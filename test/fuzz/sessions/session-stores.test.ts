@@ -1,9 +1,10 @@
 import { describe, test } from '@jest/globals'
 import * as fc from 'fast-check'
 import type { TenantLimits } from '../../../src/sessions/limits.ts'
-import { redisUnderTest } from '../../contract/sessions/age-redis-store.ts'
+import { clusterUnderTest, redisUnderTest } from '../../contract/sessions/age-redis-store.ts'
 import { memoryUnderTest } from '../../contract/sessions/memory-under-test.ts'
 import type { StoreUnderTest } from '../../contract/sessions/store-under-test.ts'
+import { useTestRedisCluster } from '../../support/redis-cluster/use-test-redis-cluster.ts'
 import { useTestRedis } from '../../support/use-test-redis.ts'
 import { StoreExercise } from './store-exercise.ts'
 import { type StoreOperation, storeOperation, unitMs } from './store-operation.ts'
@@ -37,6 +38,10 @@ const exercise = (make: (tenantLimits: TenantLimits) => Promise<StoreUnderTest>)
 
 describe('whatever is done to it, in any order,', () => {
   const redis = useTestRedis()
+  const cluster = useTestRedisCluster()
+  const onCorrupted = (): never => {
+    throw new Error('A record that the store itself wrote cannot be read')
+  }
 
   test('the memory store does what the model does', async () => {
     await fc.assert(
@@ -46,9 +51,6 @@ describe('whatever is done to it, in any order,', () => {
   })
 
   test.each([1, 5])('the Redis store does what the model does, in %d partitions', async (partitions) => {
-    const onCorrupted = (): never => {
-      throw new Error('A record that the store itself wrote cannot be read')
-    }
     let limits: TenantLimits = {}
     const under = await redisUnderTest(redis(), { ...options, partitions, tenantLimits: () => limits, onCorrupted })
     const makeRedis = async (tenantLimits: TenantLimits): Promise<StoreUnderTest> => {
@@ -57,5 +59,11 @@ describe('whatever is done to it, in any order,', () => {
       return under
     }
     await fc.assert(exercise(makeRedis), { numRuns: 50 })
+  })
+
+  test('the Redis store does what the model does, in a cluster', async () => {
+    const make = (tenantLimits: TenantLimits): Promise<StoreUnderTest> =>
+      clusterUnderTest(cluster(), { ...options, partitions: 5, tenantLimits: () => tenantLimits, onCorrupted })
+    await fc.assert(exercise(make), { numRuns: 25 })
   })
 })
