@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
+import { eventually } from '../../test/support/eventually.ts'
 import { type AgentName, agentNames, agentRequests } from '../fleet/agents.ts'
 import type { Ledger, RequestKind } from './ledger.ts'
 import type { SoakStack } from './soak-stack.ts'
@@ -213,18 +214,21 @@ const sendNonsense = async (traffic: Traffic): Promise<void> => {
   }
 }
 
-/** Deletes what is left of all tenants, so that nothing has an owner. */
+/** Deletes what is left of all tenants, so that nothing has an owner. What the last fault refused is asked for again. */
 export const deleteAll = async ({ url }: Traffic['stack']): Promise<void> => {
   for (const tenant of tenants) {
     const headers = { authorization: `Bearer ${tenant}` }
-    for (let hasMore = true; hasMore; ) {
+    const isEmpty = async (): Promise<boolean> => {
       const response = await fetch(`${url}/v1/context?limit=100`, { headers })
+      if (!response.ok) return false
       const page = (await response.json()) as {
         readonly data: readonly { readonly id: string }[]
         readonly has_more: boolean
       }
       await Promise.all(page.data.map(({ id }) => fetch(`${url}/v1/context/${id}`, { method: 'DELETE', headers })))
-      hasMore = page.has_more
+      return page.data.length === 0 && !page.has_more
     }
+    // The report has what is left.
+    await eventually(isEmpty, { timeoutMs: 60_000 }).catch(() => undefined)
   }
 }
