@@ -5,6 +5,7 @@ import { packageRoot } from '../../playground/paths.ts'
 import { call } from '../integration/support/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { startTokenIssuer } from '../support/token-issuer.ts'
+import { examine } from './doctor.ts'
 import { startEnvoyGateway } from './rig/envoy-gateway.ts'
 import { installByPage } from './rig/follow-page.ts'
 import { type Rig, startRig } from './rig/rig.ts'
@@ -28,6 +29,15 @@ beforeAll(async () => {
 afterAll(() => rig?.stop())
 
 describeWay(() => ({ rig, url }))
+
+const findings = async () => (await examine({ rig, url }, { envoys, adminPort: 19_000 })).findings
+
+test('doctor finds that nothing verifies callers yet', async () => {
+  expect(await findings()).toEqual([
+    expect.objectContaining({ check: 'spoofed-headers', problem: expect.stringContaining('x-principal') }),
+  ])
+})
+
 const chart = 'deploy/helm/context-cache-gateway'
 describeUnderLoad(
   () => ({ rig, url }),
@@ -80,4 +90,5 @@ test('filters of your own answer preflights, refuse callers without a token, and
   await eventually(async () => expect((await list(`a caller of ${performance.now()}`)).status).toBe(200))
   await eventually(async () => expect((await list('eager')).status).toBe(429))
   expect((await list('ann')).status).toBe(200)
+  expect(await findings()).toEqual([])
 })

@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, expect } from '@jest/globals'
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { stringify } from 'yaml'
 import { call } from '../integration/support/client.ts'
 import { eventually } from '../support/eventually.ts'
+import { examine } from './doctor.ts'
 import { installByPage } from './rig/follow-page.ts'
 import { startIstiod } from './rig/istiod.ts'
 import { type Rig, startRig } from './rig/rig.ts'
@@ -9,6 +10,7 @@ import { engines, projectImages } from './rig/workloads.ts'
 import { describeUnderLoad } from './under-load.ts'
 import { describeWay } from './way.ts'
 
+const envoys = 'gateway.networking.k8s.io/gateway-name=inference-gateway'
 let rig: Rig
 let url: string
 
@@ -31,4 +33,10 @@ beforeAll(async () => {
 afterAll(() => rig?.stop())
 
 describeWay(() => ({ rig, url }))
-describeUnderLoad(() => ({ rig, url }), 'gateway.networking.k8s.io/gateway-name=inference-gateway')
+
+test('doctor finds what Istio leaves out', async () => {
+  const { findings } = await examine({ rig, url }, { envoys, adminPort: 19_901 })
+  expect(findings).toEqual([expect.objectContaining({ check: 'slow-clients', severity: 'warning' })])
+})
+
+describeUnderLoad(() => ({ rig, url }), envoys)

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { call } from '../integration/support/client.ts'
 import { eventually } from '../support/eventually.ts'
+import { examine } from './doctor.ts'
 import { startCustomMetrics } from './rig/custom-metrics.ts'
 import { installByPage, pageBlock, shell } from './rig/follow-page.ts'
 import { metricsPages } from './rig/metrics-pages.ts'
@@ -26,6 +27,12 @@ beforeAll(async () => {
 afterAll(() => rig?.stop())
 
 describeWay(() => ({ rig, url }))
+
+test('doctor finds no mistake', async () => {
+  const { findings } = await examine({ rig, url }, { envoys: 'app.kubernetes.io/component=envoy', adminPort: 19_901 })
+  expect(findings).toEqual([])
+})
+
 const chart = 'deploy/helm/context-cache-gateway'
 describeUnderLoad(
   () => ({ rig, url }),

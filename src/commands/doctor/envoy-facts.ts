@@ -7,6 +7,7 @@ import {
   type HttpFilter,
   type Manager,
   managerSchema,
+  perRouteSchema,
   type Route,
   type RouteConfig,
   routeConfig,
@@ -36,7 +37,7 @@ export interface Door {
   readonly routes: RouteConfig
   /** `per_connection_buffer_limit_bytes` */
   readonly bufferLimitBytes: number
-  /** The filters that ask the gateway, and the cluster of each: one, or with Envoy Gateway one for each policy. */
+  /** How the gateway is asked: one, with Envoy Gateway one for each policy, with Istio one for each route. */
   readonly extProcs: readonly GatewayFilter[]
   /** The gateway is an endpoint picker: Envoy sends it all bodies, and needs neither Lua nor an access log. */
   readonly isPicker: boolean
@@ -158,13 +159,14 @@ const doorsOf = (one: z.output<typeof listener>, routeConfigs: readonly RouteCon
     .filter(({ typed_config: config }) => config?.['@type'].endsWith('.HttpConnectionManager'))
     .flatMap(({ typed_config: config }) => {
       const manager = managerSchema.parse(config)
-      const extProcs = gatewayFilters(filtersOf(manager, 'ExternalProcessor'))
-      if (extProcs.length === 0) return []
       const named = routeConfigs.find(({ name }) => name === manager.rds?.route_config_name)
+      const routes = manager.route_config ?? named ?? routeConfig.parse({})
+      const extProcs = gatewayFilters(filtersOf(manager, 'ExternalProcessor'), routes)
+      if (extProcs.length === 0) return []
       return {
         name: one.name,
         manager,
-        routes: manager.route_config ?? named ?? routeConfig.parse({}),
+        routes,
         bufferLimitBytes: one.per_connection_buffer_limit_bytes,
         extProcs,
         isPicker: extProcs.some(({ config: one }) => bodyMode(one) === 'FULL_DUPLEX_STREAMED'),
@@ -175,8 +177,8 @@ const doorsOf = (one: z.output<typeof listener>, routeConfigs: readonly RouteCon
 export const bodyMode = ({ processing_mode: mode }: ExtProc): string => mode.request_body_mode
 
 /** Of several external processors those that may name pods and turns, else those whose cluster is called so, else all. */
-const gatewayFilters = (filters: readonly HttpFilter[]): readonly GatewayFilter[] => {
-  const all = filters.map((filter) => ({ filter, config: extProcSchema.parse(filter.typed_config) }))
+const gatewayFilters = (filters: readonly HttpFilter[], routes: RouteConfig): readonly GatewayFilter[] => {
+  const all = filters.flatMap((filter) => configsOf(filter, routes).map((config) => ({ filter, config })))
   const namingPods = all.filter(({ config }) =>
     config.metadata_options?.receiving_namespaces?.untyped.some((name) => name === 'ctx' || name === 'envoy.lb'),
   )
@@ -184,12 +186,22 @@ const gatewayFilters = (filters: readonly HttpFilter[]): readonly GatewayFilter[
   return [namingPods, named].find(({ length }) => length > 0) ?? all
 }
 
+/** A filter as it asks. Istio's asks nobody by itself: its routes say whom, and how. */
+const configsOf = (filter: HttpFilter, routes: RouteConfig): readonly ExtProc[] => {
+  const own = extProcSchema.parse(filter.typed_config)
+  if (own.processing_mode.request_header_mode !== 'SKIP') return [own]
+  return forwardingRoutes({ routes }).flatMap((at) => {
+    const { overrides } = perRouteSchema.parse(filterSetting({ routes }, at, filter.name) ?? {})
+    return overrides === undefined ? [] : extProcSchema.parse({ ...filter.typed_config, ...overrides })
+  })
+}
+
 /** Filters of a type, `Lua`. */
 export const filtersOf = ({ http_filters: filters }: Manager, type: string): readonly HttpFilter[] =>
   filters.filter(({ typed_config: config }) => config?.['@type'].endsWith(`.${type}`))
 
 /** The routes of a door that lead to engines. */
-export const forwardingRoutes = ({ routes }: Door): readonly ForwardingRoute[] =>
+export const forwardingRoutes = ({ routes }: Pick<Door, 'routes'>): readonly ForwardingRoute[] =>
   routes.virtual_hosts.flatMap((host) =>
     host.routes.flatMap((route) =>
       route.route === undefined ? [] : [{ host, route, action: route.route, label: labelOf(route) }],
@@ -204,7 +216,7 @@ const labelOf = ({ match }: Route): string => {
 
 /** What a route says of a filter: the most specific setting, of the route, its host or all routes. */
 export const filterSetting = (
-  door: Door,
+  door: Pick<Door, 'routes'>,
   { host, route }: Pick<ForwardingRoute, 'host' | 'route'>,
   filter: string,
 ): { readonly [member: string]: unknown } | undefined =>

@@ -81,7 +81,9 @@ export const extProcSchema = z.object({
   failure_mode_allow: z.boolean().default(false),
   message_timeout: seconds.default(0.2),
   max_message_timeout: seconds.default(0),
-  processing_mode: z.object({ request_body_mode: z.string().default('NONE') }).default({ request_body_mode: 'NONE' }),
+  processing_mode: z
+    .object({ request_header_mode: z.string().default('DEFAULT'), request_body_mode: z.string().default('NONE') })
+    .prefault({}),
   forward_rules: z
     .object({
       allowed_headers: z
@@ -94,6 +96,9 @@ export const extProcSchema = z.object({
     .optional(),
 })
 
+/** What a route changes of the filter. */
+export const perRouteSchema = z.object({ overrides: z.record(z.string(), z.unknown()).optional() })
+
 export const luaSchema = z.object({
   default_source_code: z
     .object({
@@ -102,6 +107,12 @@ export const luaSchema = z.object({
       inline_bytes: z.string().optional(),
     })
     .optional(),
+})
+
+export const jwtSchema = z.object({
+  providers: z
+    .record(z.string(), z.object({ claim_to_headers: z.array(z.object({ header_name: z.string() })).default([]) }))
+    .default({}),
 })
 
 const grpcService = z.object({ envoy_grpc: z.object({ cluster_name: z.string() }).optional() })
@@ -143,6 +154,8 @@ export const clusterSchema = z.object({
         .default([]),
     })
     .optional(),
+  /** `EDS`: its endpoints come from a control plane. */
+  type: z.string().optional(),
   health_checks: z.array(z.unknown()).default([]),
   common_lb_config: z
     .object({ healthy_panic_threshold: z.object({ value: z.number().default(0) }).optional() })

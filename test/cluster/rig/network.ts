@@ -21,6 +21,8 @@ export interface Network {
   /** resolv.conf of the pods. */
   readonly resolverFile: string
   addPod(): Promise<PodNetwork>
+  /** The `prefix` of the pod with an address. @throws Error without such a pod */
+  prefixOf(address: string): PodNetwork['prefix']
   /** Makes this machine answer at a service's address. */
   addService(address: string): Promise<void>
   remove(): Promise<void>
@@ -44,6 +46,7 @@ export const createNetwork = async (folder: string): Promise<Network> => {
   const search = 'default.svc.cluster.local svc.cluster.local cluster.local'
   await writeFile(resolverFile, `nameserver ${hostAddress}\nsearch ${search}\noptions ndots:5\n`)
   let pods = 0
+  const prefixes = new Map<string, PodNetwork['prefix']>()
 
   return {
     resolverFile,
@@ -62,7 +65,14 @@ export const createNetwork = async (folder: string): Promise<Network> => {
       await ip(`-n ${name} route add default via ${hostAddress}`)
       // The end of a pod and that of the rig may meet.
       const remove = (): Promise<void> => ip(`netns del ${name}`).catch(() => undefined)
-      return { address, prefix: ['ip', 'netns', 'exec', name], remove }
+      const prefix = ['ip', 'netns', 'exec', name]
+      prefixes.set(address, prefix)
+      return { address, prefix, remove }
+    },
+    prefixOf: (address) => {
+      const found = prefixes.get(address)
+      if (found === undefined) throw new Error(`no pod has the address ${address}`)
+      return found
     },
     addService: (address) => ip(`addr replace ${address}/32 dev ${bridge}`),
     remove: async () => {

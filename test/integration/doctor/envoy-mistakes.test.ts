@@ -58,7 +58,7 @@ describe('doctor and a real Envoy', () => {
   test.each(['envoy.yaml', 'deploy/envoy/picker.yaml'] as const)('finds nothing in %s', async (file) => {
     const { findings, passed } = await examine((text) => text, file)
     expect(findings).toEqual([])
-    expect(passed).toEqual(expect.arrayContaining(['graceful-close', 'circuit-breakers', 'decision-timeouts']))
+    expect(passed).toEqual(expect.arrayContaining(['health-checks', 'circuit-breakers', 'decision-timeouts']))
   })
 
   test.each<{

@@ -1,5 +1,5 @@
 import { type Check, checkOf } from '../finding.ts'
-import { doorCheck, noDoor } from './door-check.ts'
+import { doorCheck } from './door-check.ts'
 
 const leastVersion = [1, 40]
 const gracefulClose = 'envoy.reloadable_features.ext_proc_graceful_grpc_close'
@@ -18,9 +18,9 @@ const envoyVersion = checkOf('envoy-version', 'envoy', ({ version }) => {
   ]
 })
 
-const gracefulCloses = checkOf('graceful-close', 'envoy', ({ runtime, doors }) => {
-  if (doors.length === 0) return noDoor
-  const value = runtime.get(gracefulClose)
+// Resets are within the gateway's limits; an inference gateway has no field for the key.
+const gracefulCloses = doorCheck('graceful-close', 'routes', (_door, { envoy }) => {
+  const value = envoy.runtime.get(gracefulClose)
   if (value === 'true') return []
   return [
     {

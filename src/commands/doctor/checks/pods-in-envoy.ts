@@ -1,7 +1,7 @@
 import { isByIp } from '../../../options/values.ts'
 import { engineClusters } from '../envoy-facts.ts'
 import { type Check, checkOf, type Problem } from '../finding.ts'
-import { noDoor } from './door-check.ts'
+import { doorCheck, noDoor } from './door-check.ts'
 
 /** Pods that the gateway names, and Envoy does not know. */
 const podsInEnvoy = checkOf('pods-in-envoy', 'gateway', ({ pods }, { envoy }) => {
@@ -22,16 +22,13 @@ const podsInEnvoy = checkOf('pods-in-envoy', 'gateway', ({ pods }, { envoy }) =>
   ]
 })
 
-const healthChecks = checkOf('health-checks', 'envoy', (envoy): readonly Problem[] | string => {
-  if (envoy.doors.length === 0) return noDoor
-  const names = new Set(
-    envoy.doors.flatMap(({ extProcs }) =>
-      extProcs.flatMap(({ config }) => config.grpc_service?.envoy_grpc?.cluster_name ?? []),
-    ),
-  )
+const healthChecks = doorCheck('health-checks', 'all', ({ extProcs, isPicker }, { envoy }) => {
+  const names = extProcs.flatMap(({ config }) => config.grpc_service?.envoy_grpc?.cluster_name ?? [])
   return envoy.clusters
-    .filter(({ name }) => names.has(name))
-    .flatMap(({ name, health_checks: checks, common_lb_config: common }): readonly Problem[] => {
+    .filter(({ name }) => names.includes(name))
+    .flatMap(({ name, type, health_checks: checks, common_lb_config: common }): readonly Problem[] => {
+      // Inference gateways have no field for health checks of a picker: their control plane names ready ones alone.
+      if (checks.length === 0 && isPicker && type === 'EDS') return []
       if (checks.length === 0)
         return [
           {
@@ -41,7 +38,9 @@ const healthChecks = checkOf('health-checks', 'envoy', (envoy): readonly Problem
             fix: `cluster ${name}: health_checks of envoy.yaml (grpc_health_check)`,
           },
         ]
-      if (common?.healthy_panic_threshold?.value === 0) return []
+      const panic = common?.healthy_panic_threshold?.value ?? 50
+      // 1, where a control plane takes 0 for none: only without a single healthy gateway.
+      if (panic <= 1) return []
       return [
         {
           severity: 'warning',

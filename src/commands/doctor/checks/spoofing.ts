@@ -1,6 +1,7 @@
 import { filterHeaders, requestKeyHeader } from '../../../context/context-cache-manager.ts'
 import { internalHeaders } from '../../../extproc/picker/picker-request.ts'
-import { type Door, engineClusters, forwardingRoutes } from '../envoy-facts.ts'
+import { type Door, engineClusters, filtersOf, forwardingRoutes } from '../envoy-facts.ts'
+import { jwtSchema } from '../envoy-schema.ts'
 import type { Check, Problem } from '../finding.ts'
 import { doorCheck } from './door-check.ts'
 
@@ -13,6 +14,16 @@ const mutationsOf = ({ manager }: Door) =>
 
 const removedEarly = (door: Door): ReadonlySet<string> =>
   new Set(mutationsOf(door).flatMap(({ remove }) => remove?.toLowerCase() ?? []))
+
+/** Headers that hold a claim of a verified token: Envoy removes what a client sends in them, whether there is a token or not. */
+const setByTokens = ({ manager }: Door): ReadonlySet<string> =>
+  new Set(
+    filtersOf(manager, 'JwtAuthentication').flatMap(({ typed_config }) =>
+      Object.values(jwtSchema.safeParse(typed_config).data?.providers ?? {}).flatMap(({ claim_to_headers: claims }) =>
+        claims.map(({ header_name: name }) => name.toLowerCase()),
+      ),
+    ),
+  )
 
 /** Headers that reach engines as a client sent them, on one route or more. */
 const reachingEngines = (door: Door): readonly string[] => {
@@ -29,7 +40,8 @@ const spoofedHeaders = doorCheck('spoofed-headers', 'routes', (door, { settings 
   const early = removedEarly(door)
   const problems: Problem[] = []
   const key = mutationsOf(door).find(({ append }) => append?.header.key === requestKeyHeader)?.append
-  if (key?.append_action !== overwrites || key.header.value !== '%UNIQUE_ID%')
+  const isKeyOwn = key?.append_action === overwrites && key.header.value === '%UNIQUE_ID%'
+  if (!isKeyOwn)
     problems.push({
       severity: 'error',
       problem: `early_header_mutation does not overwrite ${requestKeyHeader}${key === undefined ? '' : ` (${key.append_action ?? 'APPEND_IF_EXISTS_OR_ADD'}, ${key.header.value})`}.`,
@@ -44,7 +56,9 @@ const spoofedHeaders = doorCheck('spoofed-headers', 'routes', (door, { settings 
       why: 'The gateway believes them: a client names a model and marks of a prompt that its body does not have.',
       fix: `early_header_mutation: ${believed.map((name) => `{ remove: ${name} }`).join(', ')}`,
     })
-  const reaching = reachingEngines(door).filter((name) => !believed.includes(name))
+  const reaching = reachingEngines(door).filter(
+    (name) => !believed.includes(name) && !(isKeyOwn && name === requestKeyHeader),
+  )
   if (reaching.length > 0)
     problems.push({
       severity: 'error',
@@ -53,7 +67,7 @@ const spoofedHeaders = doorCheck('spoofed-headers', 'routes', (door, { settings 
       fix: `virtual host: request_headers_to_remove: [${internalHeaders.join(', ')}]`,
     })
   const { principalHeader } = settings.tenant
-  if (principalHeader !== undefined && !early.has(principalHeader))
+  if (principalHeader !== undefined && !early.has(principalHeader) && !setByTokens(door).has(principalHeader))
     problems.push({
       severity: 'warning',
       problem: `early_header_mutation does not remove ${principalHeader}, which is tenant.principalHeader.`,
@@ -93,7 +107,8 @@ const chosenPods = doorCheck('destinations', 'all', (door, { envoy }) =>
   }),
 )
 
-const disguises = doorCheck('disguised-requests', 'all', ({ manager }) => {
+// A picker compares paths as they are, on every route.
+const disguises = doorCheck('disguised-requests', 'routes', ({ manager }) => {
   const action = manager.common_http_protocol_options?.headers_with_underscores_action ?? 'ALLOW'
   const wrong = [
     ...(manager.use_remote_address ? [] : ['use_remote_address: true']),
