@@ -6,12 +6,12 @@ import { useStack } from '../integration/support/use-stack.ts'
 import { eventually } from '../support/eventually.ts'
 import { useBrowser, violations, type WatchedPage } from './use-browser.ts'
 
-const stack = useStack()
+const stack = useStack({ env: { CTX_TENANT_LIMITS_MAX_SESSIONS: '50' } })
 const openPage = useBrowser()
 
-const views = ['Overview', 'Pods', 'Sessions'] as const
+const views = ['Overview', 'Pods', 'Sessions', 'Tenants'] as const
 type View = (typeof views)[number]
-const hashes = { Overview: '', Pods: 'pods', Sessions: 'sessions' } as const
+const hashes = { Overview: '', Pods: 'pods', Sessions: 'sessions', Tenants: 'tenants' } as const
 const open = (view: View, options?: Parameters<typeof openPage>[1]): Promise<WatchedPage> =>
   openPage(`${stack.gateway().adminUrl}/console/#/${hashes[view]}`, options)
 
@@ -177,6 +177,51 @@ describe('the sessions', () => {
   })
 })
 
+describe('the tenants', () => {
+  test('are listed with what they use, and each is shown with its limits', async () => {
+    const { page, problems } = await open('Tenants')
+    await eventually(async () => expect(await rows(page).count()).toBe(2))
+    const two = rows(page).filter({ has: page.locator('td:nth-of-type(1)', { hasText: /^2$/ }) })
+    const digest = (await two.getByRole('button').textContent()) ?? ''
+    await two.getByRole('button').click()
+    await page.getByRole('heading', { name: `Tenant ${digest}` }).waitFor()
+    const facts = page.locator('.facts')
+    await eventually(async () =>
+      expect(await facts.first().textContent()).toMatch(
+        /^Sessions2 of at most 50Of these named0Stored KV[\d.]+ \w*B, no limitTurns at a timeno limit$/,
+      ),
+    )
+    await page.getByRole('button', { name: 'Back to all tenants' }).click()
+    await page.getByLabel("Tenant's digest").fill('too short')
+    await page.keyboard.press('Enter')
+    await page.getByText('A digest has 22 characters').waitFor()
+    await page.getByLabel("Tenant's digest").fill('x'.repeat(22))
+    await page.keyboard.press('Enter')
+    await eventually(async () => expect(await facts.first().textContent()).toMatch(/^Sessions0 of at most 50/))
+    expect(problems).toEqual([])
+  })
+
+  test('one is erased once that is confirmed', async () => {
+    const key = 'Bearer key-of-a-third-client'
+    for (let made = 0; made < 3; made += 1) await makeSession(key)
+    const { page, problems } = await open('Tenants')
+    const three = rows(page).filter({ has: page.locator('td:nth-of-type(1)', { hasText: /^3$/ }) })
+    await three.getByRole('button').click()
+    await page.getByRole('button', { name: 'Erase tenant' }).click()
+    await page.keyboard.press('Escape')
+    expect(await page.getByRole('dialog').count()).toBe(0)
+    await page.getByRole('button', { name: 'Erase tenant' }).click()
+    expect(await violations(page)).toEqual([])
+    await page.getByRole('dialog').getByRole('button', { name: 'Erase', exact: true }).click()
+    await page.getByText(/Tenant .* is erased: sessions 3, 0 cached answers/).waitFor()
+    await eventually(async () => expect(await rows(page).count()).toBe(2))
+    expect((await call(`${stack.url}/v1/context`, { headers: { authorization: key } })).body).toMatchObject({
+      data: [],
+    })
+    expect(problems).toEqual([])
+  })
+})
+
 describe.each([
   { colorScheme: 'light', width: 1280 },
   { colorScheme: 'dark', width: 1280 },
@@ -198,6 +243,10 @@ describe.each([
       if (view !== 'Overview') await rows(page).first().waitFor()
       await check()
     }
+    await rows(page).getByRole('button').first().click()
+    await page.locator('.facts').first().waitFor()
+    await check()
+    await page.getByRole('link', { name: 'Sessions' }).click()
     await find(page, ids[0] ?? '')
     await page.locator('.timeline > li').first().waitFor()
     await check()

@@ -1,4 +1,13 @@
-import type { Overview, Pool, Sample, SessionLife, SessionPage } from './contract.ts'
+import type {
+  Overview,
+  Pool,
+  Sample,
+  SessionLife,
+  SessionPage,
+  TenantErasure,
+  TenantLimits,
+  TenantUse,
+} from './contract.ts'
 
 /** The API lies beside the page, whatever prefix a proxy puts before both. */
 const base = new URL('../', document.baseURI)
@@ -79,6 +88,25 @@ export const readSession = (id: string): Promise<SessionLife> => read(sessionPat
 export const deleteSession = async (id: string): Promise<void> => {
   await ask(sessionPath(id), { method: 'DELETE' })
 }
+
+const tenantPath = (tenant: string): string => `api/tenants/${encodeURIComponent(tenant)}`
+
+/** What a tenant uses. @throws ApiError 404: no digest */
+export const readTenant = (tenant: string): Promise<TenantUse> => read(tenantPath(tenant))
+
+/** The digests of up to `most` tenants, of those that have a session on the first page of all. */
+export const readTenants = async (most: number): Promise<readonly string[]> => {
+  const { data } = await read<SessionPage>('api/sessions?limit=100')
+  return [...new Set(data.map(({ tenant }) => tenant))].slice(0, most)
+}
+
+/** What each tenant may use. */
+export const readTenantLimits = async (): Promise<TenantLimits> =>
+  (await read<{ readonly tenant: { readonly limits: TenantLimits } }>('config')).tenant.limits
+
+/** Ends all that a tenant has, as far as one call comes. */
+export const eraseTenant = async (tenant: string): Promise<TenantErasure> =>
+  (await ask(tenantPath(tenant), { method: 'DELETE' })).json() as Promise<TenantErasure>
 
 const signedIn = 'context-cache-console'
 

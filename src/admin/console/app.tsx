@@ -7,6 +7,7 @@ import { OverviewView } from './views/overview.tsx'
 import { PodsView } from './views/pods.tsx'
 import { SessionsView } from './views/sessions.tsx'
 import { SignInView } from './views/sign-in.tsx'
+import { TenantsView } from './views/tenants.tsx'
 
 /** The whole page. */
 export const App = (): VNode => {
@@ -58,8 +59,10 @@ const Content = (props: {
         <OverviewView overview={data.overview} samples={data.samples} />
       ) : view === 'Pods' ? (
         <PodsView pools={data.pools} />
-      ) : (
+      ) : view === 'Sessions' ? (
         <SessionsView now={data.overview.now} pools={data.pools ?? []} />
+      ) : (
+        <TenantsView />
       )}
     </div>
   )

@@ -105,6 +105,34 @@ export interface SessionPage {
   readonly next: string | null
 }
 
+/** What the live sessions of a tenant use. */
+export interface TenantUse {
+  readonly tenant: string
+  readonly sessions: number
+  /** Of these, as many as clients' own names chose. */
+  readonly namedSessions: number
+  readonly storedBytes: number
+  readonly turns: number
+  readonly tokens: Session['tokens']
+  /** False: there are more sessions than were looked at. */
+  readonly complete: boolean
+}
+
+/** What one call of an erasure ended. */
+export interface TenantErasure {
+  readonly sessions: number
+  readonly cachedAnswers: number
+  /** False: sessions are left, for another call. */
+  readonly complete: boolean
+}
+
+/** Limits of each tenant; without a limit a member is missing. */
+export interface TenantLimits {
+  readonly maxSessions?: number
+  readonly maxStoredBytes?: number
+  readonly maxTurns?: number
+}
+
 /** A session and what this gateway saw of it, oldest first. */
 export interface SessionLife extends Session {
   readonly timeline: readonly SessionEvent[]

@@ -5,6 +5,7 @@ export const views = [
   { hash: '#/', name: 'Overview' },
   { hash: '#/pods', name: 'Pods' },
   { hash: '#/sessions', name: 'Sessions' },
+  { hash: '#/tenants', name: 'Tenants' },
 ] as const
 
 /** The name of a view. */

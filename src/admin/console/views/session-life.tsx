@@ -4,7 +4,7 @@ import { ago, bytes, count, dateAndTime, share, until } from '../format.ts'
 import { Facts } from '../tile.tsx'
 import { h, type VNode } from '../vendor/preact.js'
 import { useEffect, useRef, useState } from '../vendor/preact-hooks.js'
-import { DeleteButton } from './delete-button.tsx'
+import { ConfirmButton } from './confirm-button.tsx'
 import { Timeline } from './timeline.tsx'
 
 const refreshMs = 2_000
@@ -59,8 +59,14 @@ export const SessionLifeView = (props: {
           <button type="button" onClick={() => onClosed('')}>
             Back to all sessions
           </button>
-          <DeleteButton
-            digest={life.digest}
+          <ConfirmButton
+            label="Delete session"
+            question={
+              <span>
+                Delete session <code>{life.digest}</code>?
+              </span>
+            }
+            action="Delete"
             onConfirmed={async () => {
               try {
                 await deleteSession(id)
@@ -69,7 +75,10 @@ export const SessionLifeView = (props: {
                 setProblem(wordsOf(error))
               }
             }}
-          />
+          >
+            Its KV is removed from pods and store. Its client's next turn gets an error or starts without a cache. This
+            cannot be undone.
+          </ConfirmButton>
         </div>
       </div>
       <p class="problem" role="alert">
