@@ -9,6 +9,8 @@ import { type Artefact, partOf } from './artefact.ts'
 
 export interface IntactFile {
   readonly file: string
+  /** Whether it is there still: another turn of the session may have replaced it. */
+  isThere(): Promise<boolean>
   close(): Promise<void>
 }
 
@@ -89,6 +91,12 @@ export const createArtefactFiles = (directory: string, store?: ArtefactStore): A
     return (await digestOf(file, found.key, signal)) === content.sha256 ? 'intact' : 'damaged'
   }
 
+  const intact = (file: string, closeFile: () => Promise<void>): IntactFile => ({
+    file,
+    isThere: async () => (await measure(file)) !== undefined,
+    close: closeFile,
+  })
+
   const fetch = async (from: ArtefactStore, { file, content }: Artefact, signal: AbortSignal) => {
     const stored = content && (await from.load(file, { signal }))
     if (content === undefined || stored === undefined) return 'missing'
@@ -99,7 +107,7 @@ export const createArtefactFiles = (directory: string, store?: ArtefactStore): A
       const target = createWriteStream(pathOf(fetched), { flags: 'wx' })
       await pipeline(upTo(content.bytes, stored), target, { signal })
       const found = await check(fetched, content, signal)
-      if (found === 'intact') return { file: fetched, close: discard }
+      if (found === 'intact') return intact(fetched, discard)
       await discard()
       return found
     } catch (error) {
@@ -114,7 +122,7 @@ export const createArtefactFiles = (directory: string, store?: ArtefactStore): A
       if (content === undefined) return 'missing'
       if (store !== undefined) return fetch(store, artefact, signal)
       const found = await check(file, content, signal)
-      return found === 'intact' ? { file, close: async () => {} } : found
+      return found === 'intact' ? intact(file, async () => {}) : found
     },
     keep: async (file, { bytes, signal }) => {
       const part = partOf(file)

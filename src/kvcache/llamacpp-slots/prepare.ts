@@ -197,7 +197,10 @@ const restore = async (
   { opened, tokens, startedMs }: { readonly opened: IntactFile; readonly tokens: number; readonly startedMs: number },
 ): Promise<KvPresence> => {
   const end = await parts.client.restore(place, opened.file)
+  // No fault of the engine: a turn of the same session at the same time has stored newer KV, and this went.
+  const isReplaced = end.kind === 'refused' && !(await opened.isThere())
   await opened.close()
+  if (isReplaced) return { kind: 'miss', reason: 'kv_missing', gone: true }
   switch (end.kind) {
     case 'done': {
       const isWhole = end.value.slot === place.slot && end.value.tokens === tokens

@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import type { KvArtefact } from '../../../src/kvcache/kv-connector.ts'
 import { anySignal, releaseTurn, removeArtefact, removeSession, turnOf } from '../../contract/kvcache/kv-test-bed.ts'
 import { useKvBed } from '../../contract/kvcache/use-kv-bed.ts'
+import { eventually } from '../../support/eventually.ts'
 import type { SlotsTestBed } from './slots-test-bed.ts'
 
 const resident = ({ tokens }: KvArtefact) => ({ kind: 'hit', tier: 'gpu', tokens })
@@ -47,6 +48,16 @@ export const describeSlotKv = (make: () => Promise<SlotsTestBed>): void => {
       const stored = await begin()
       await removeArtefact(kit.cache, kit.session, stored)
       expect((await prepare(kit.first)).presence).toEqual(resident(stored))
+    })
+
+    test('a file that is replaced between the check and the load is missing: the engine has not failed', async () => {
+      const stored = await begin()
+      const release = kit.second.holdLoads()
+      const preparing = prepare(kit.second, stored)
+      await eventually(() => kit.second.loads() === 1)
+      await removeArtefact(kit.cache, kit.session, stored)
+      release()
+      expect((await preparing).presence).toEqual({ kind: 'miss', reason: 'kv_missing', gone: true })
     })
 
     test('a session that starts anew finds nothing of its earlier life', async () => {
