@@ -94,7 +94,7 @@ const List = (props: { readonly outcome: Outcome; readonly onChosen: (tenant: st
   if (outcome.uses.length === 0) return <p class="empty">No tenant has a session.</p>
   return (
     <Table
-      caption={`${count(outcome.uses.length)} of those with a session; any other is found by its digest`}
+      caption={`${count(outcome.uses.length)} ${outcome.uses.length === 1 ? 'tenant' : 'tenants'}; any other is found by its digest`}
       columns={columnsFor(onChosen)}
       rows={outcome.uses}
       keyOf={({ tenant }) => tenant}
