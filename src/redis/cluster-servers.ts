@@ -11,7 +11,7 @@ const slotsTimeoutMs = 500
 /** Slots are asked for no more often than this, however many commands fail. */
 const suspectEveryMs = 100
 /** How often a command is sent again that a node redirects or puts off. */
-const maxRedirections = 16
+const maxRedirections = 8
 
 /** The primaries of a Redis Cluster. */
 export const openClusterServers = (

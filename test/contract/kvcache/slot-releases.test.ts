@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
 import { describe, expect, test } from '@jest/globals'
 import { createRedisSlotLedger } from '../../../src/kvcache/slots/redis/redis-slot-ledger.ts'
 import type { RedisConnectionOptions } from '../../../src/redis/create-redis-connection.ts'
 import type { SessionKey } from '../../../src/sessions/session-record.ts'
+import { documentedRights } from '../../support/documented-rights.ts'
 import { eventually } from '../../support/eventually.ts'
 import { useTestRedis } from '../../support/use-test-redis.ts'
 
@@ -76,9 +76,7 @@ test('a process whose connection was lost is told again', async () => {
 describe('a user of Redis', () => {
   /** A process with the rights of the user in docs/redis.md, changed. */
   const startAs = async (user: string, change: (rights: readonly string[]) => readonly string[]) => {
-    const docs = await readFile(new URL('../../../docs/redis.md', import.meta.url), 'utf8')
-    const rights = /^ACL SETUSER gateway (.+)$/m.exec(docs)?.[1]?.split(' ') ?? []
-    await redis().raw.acl('SETUSER', user, 'reset', ...change(rights))
+    await redis().raw.acl('SETUSER', user, 'reset', ...change(documentedRights()))
     const url = redis().server.url.replace('redis://', `redis://${user}:password@`)
     const refusals: string[] = []
     const onMessagesRefused = ({ message }: Error): void => void refusals.push(message)

@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { RedisUnavailableError } from '../../../src/redis/redis-connection.ts'
+import { documentedRights } from '../../support/documented-rights.ts'
 import { eventually } from '../../support/eventually.ts'
 import { startTestSentinels, type TestSentinels } from '../../support/start-test-sentinels.ts'
 
@@ -12,6 +14,22 @@ test('a connection writes to the master that the sentinels name', async () => {
   const connection = await rig.connect()
   await connection.set('key', 'value', 600_000)
   expect(await (await rig.master()).raw.get('key')).toBe('value')
+})
+
+test('a user with the rights that docs/redis.md lists works behind sentinels', async () => {
+  for (const { raw } of rig.servers) await raw.acl('SETUSER', 'gateway', 'reset', ...documentedRights())
+  const connection = await rig.connect({ url: rig.url.replace('//', '//gateway:password@'), keyPrefix: 'ctx:' })
+  await connection.set('ctx:key', 'value', 600_000)
+  expect(await connection.get('ctx:key')).toBe('value')
+  await expect(connection.get('other:key')).rejects.toThrow('Redis refused get')
+})
+
+test('without the password of the sentinels, the fault says so', async () => {
+  const faults: string[] = []
+  const topology = { ...rig.topology, sentinelPassword: undefined }
+  const connection = await rig.connect({ topology, onFault: ({ message }) => faults.push(message) })
+  await expect(connection.get('key')).rejects.toBeInstanceOf(RedisUnavailableError)
+  expect(faults.join()).toContain('NOAUTH')
 })
 
 // Last: the old master is frozen from here on.

@@ -5,6 +5,7 @@ import type { RedisConnectionOptions } from '../../../src/redis/create-redis-con
 import type { RedisBreakerState } from '../../../src/redis/redis-breaker.ts'
 import { createRedisSessionStore } from '../../../src/sessions/redis/create-redis-session-store.ts'
 import { StoreUnavailableError } from '../../../src/sessions/session-store.ts'
+import { documentedRights } from '../../support/documented-rights.ts'
 import { eventually } from '../../support/eventually.ts'
 import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
 import { alice, artefactOf, callsOn, type StoreUnderTest, session, sessionKey } from './store-under-test.ts'
@@ -236,9 +237,8 @@ describe('the Redis session store', () => {
 
   test('needs no more rights than docs/redis.md names', async () => {
     await open()
-    const rules = '~own:* +@string +@hash +@set +@sortedset +@keyspace +@scripting +@connection +time -@dangerous'
-    await redis.raw.acl('SETUSER', 'gateway', 'on', '>secret', ...rules.split(' '))
-    await open({ url: redis.server.url.replace('//', '//gateway:secret@'), keyPrefix: 'own:' })
+    await redis.raw.acl('SETUSER', 'gateway', ...documentedRights('own:'))
+    await open({ url: redis.server.url.replace('//', '//gateway:password@'), keyPrefix: 'own:' })
     await createActive()
     await storeKv('artefact-1')
     await storeKv('artefact-2', 2)
@@ -256,7 +256,7 @@ describe('the Redis session store', () => {
     }
 
     expect(await counts()).toEqual({ removals: 1, sessions: 0 })
-    await open({ url: redis.server.url.replace('//', '//gateway:secret@'), keyPrefix: 'foreign:' })
+    await open({ url: redis.server.url.replace('//', '//gateway:password@'), keyPrefix: 'foreign:' })
     await expect(create()).rejects.toBeInstanceOf(StoreUnavailableError)
   })
 

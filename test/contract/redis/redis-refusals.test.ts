@@ -1,0 +1,149 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createServer, type Server, type TlsOptions } from 'node:tls'
+import { inspect } from 'node:util'
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { startRedis } from '../../../playground/start-redis.ts'
+import { RedisUnavailableError } from '../../../src/redis/redis-connection.ts'
+import { RedisSilentError } from '../../../src/redis/redis-fault.ts'
+import { type MadeCertificate, makeCertificate } from '../../support/certificates.ts'
+import { documentedRights } from '../../support/documented-rights.ts'
+import { eventually } from '../../support/eventually.ts'
+import { listenLocally } from '../../support/local-server.ts'
+import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
+import { scriptOf } from './script-of.ts'
+
+const keepMs = 600_000
+
+let redis: TestRedis
+afterEach(() => redis?.close())
+
+/** What the connection says when Redis refuses a command: at once, and not as if it were silent. */
+const refusalOf = async (call: Promise<unknown>): Promise<string> => {
+  const error = await call.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  )
+  expect(error).toBeInstanceOf(RedisUnavailableError)
+  expect(error).not.toBeInstanceOf(RedisSilentError)
+  return inspect(error)
+}
+
+test('READONLY: a server that became a replica is unavailable, and connected to anew until it is the master again', async () => {
+  redis = await startTestRedis()
+  const connection = await redis.connect()
+  await redis.raw.replicaof('127.0.0.1', '1')
+  expect(await refusalOf(connection.set('key', 'value', keepMs))).toContain('READONLY')
+  await redis.raw.replicaof('NO', 'ONE')
+  await eventually(() => connection.set('key', 'value', keepMs))
+  expect(await connection.get('key')).toBe('value')
+})
+
+test('MASTERDOWN: a replica without its master, which does not serve old data, is unavailable', async () => {
+  redis = await startTestRedis({ settings: { 'replica-serve-stale-data': 'no', replicaof: '127.0.0.1 1' } })
+  const connection = await redis.connect()
+  expect(await refusalOf(connection.get('key'))).toContain('MASTERDOWN')
+  await redis.raw.replicaof('NO', 'ONE')
+  await eventually(() => connection.get('key'))
+})
+
+test('LOADING: a server that reads its data is unavailable until it has them', async () => {
+  redis = await startTestRedis({ appendOnly: true })
+  const connection = await redis.connect()
+  await connection.set('key', 'value', keepMs)
+  await redis.raw.eval(`for i = 1, 3000 do redis.call('SET', 'other' .. i, string.rep('x', 100)) end`, 0)
+  await redis.server.child.kill()
+  // A millisecond for each key, and an ear for clients in between.
+  const settings = { 'key-load-delay': 1_000, 'loading-process-events-interval-bytes': 1_024, appendonly: 'yes' }
+  const starting = startRedis({ dir: redis.dir, port: redis.server.port, settings })
+  try {
+    await eventually(async () => (await refusalOf(connection.get('key'))).includes('LOADING'))
+    await starting
+    expect(await eventually(() => connection.get('key'))).toBe('value')
+  } finally {
+    await (await starting).child.kill()
+  }
+})
+
+test('a user with the rights that docs/redis.md lists works on one server', async () => {
+  redis = await startTestRedis()
+  await redis.raw.acl('SETUSER', 'gateway', 'reset', ...documentedRights())
+  const connection = await redis.connect({
+    url: `${redis.server.url.replace('//', '//gateway:password@')}/1`,
+    keyPrefix: 'ctx:',
+  })
+  await connection.set('ctx:key', 'value', keepMs)
+  const read = scriptOf('read', `return redis.call('GET', KEYS[1])`)
+  expect(await connection.run(read, ['ctx:key'], [])).toBe('value')
+  expect(await redis.raw.get('ctx:key')).toBe(null)
+  expect(await refusalOf(connection.get('other:key'))).toContain('NOPERM')
+})
+
+describe('TLS', () => {
+  let dir: string
+  let own: MadeCertificate
+  let server: Server
+  beforeEach(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'redis-tls-'))
+    redis = await startTestRedis()
+    own = await makeCertificate('localhost')
+    for (const [name, pem] of Object.entries(own)) await writeFile(join(dir, name), pem)
+  })
+  afterEach(async () => {
+    server?.close()
+    await rm(dir, { recursive: true, force: true })
+  })
+
+  /** TLS in front of Redis, since not every Redis is built with it. Clients show a certificate of the same authority. */
+  const startFront = async (options: TlsOptions = {}): Promise<string> => {
+    const { port } = redis.server
+    server = createServer({ ...own, requestCert: true, rejectUnauthorized: true, ...options }, (client) => {
+      const redisSocket = connect(port, '127.0.0.1')
+      client.on('error', () => redisSocket.destroy()).on('close', () => redisSocket.destroy())
+      redisSocket.on('error', () => client.destroy()).on('close', () => client.destroy())
+      client.pipe(redisSocket).pipe(client)
+    })
+    server.on('tlsClientError', () => {})
+    return `rediss://localhost:${await listenLocally(server)}`
+  }
+  const ca = () => join(dir, 'ca')
+  const client = () => ({ certificate: join(dir, 'cert'), key: join(dir, 'key') })
+
+  test('with an authority and a client certificate, from files that are read for each connection', async () => {
+    const url = await startFront()
+    const connection = await redis.connect({ url, tls: { ca: ca(), ...client() } })
+    await connection.set('key', 'value', keepMs)
+    expect(await redis.raw.get('key')).toBe('value')
+
+    // The server's authority is another one from now on, and the file says so; the connection is lost.
+    const next = await makeCertificate('localhost', 'next')
+    for (const [name, pem] of Object.entries(next)) await writeFile(join(dir, name), pem)
+    server.setSecureContext(next)
+    await redis.raw.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+    await eventually(() => connection.get('key'))
+  })
+
+  test.each([
+    { name: 'of another authority', tls: () => client(), fault: /self.signed certificate|unable to verify/ },
+    {
+      name: 'that asks for a client certificate',
+      tls: () => ({ ca: ca() }),
+      fault: /certificate required|ECONNRESET|closed/,
+    },
+  ])('a server $name is not connected to', async ({ tls, fault }) => {
+    const faults: string[] = []
+    const onFault = (error: Error): void => void faults.push(error.message)
+    const connection = await redis.connect({ url: await startFront(), tls: tls(), onFault })
+    await eventually(async () => {
+      await expect(connection.get('key')).rejects.toBeInstanceOf(RedisUnavailableError)
+      return faults.some((message) => fault.test(message))
+    })
+  })
+
+  test('a file that is missing is named', async () => {
+    const missing = join(dir, 'none.pem')
+    await expect(redis.connect({ url: await startFront(), tls: { ca: missing } })).rejects.toThrow(missing)
+  })
+})
