@@ -6,25 +6,34 @@
 import { createChildren } from '../../playground/child-process.ts'
 import { machineNow, machineText, say, writeFigures } from '../bench-process.ts'
 import { listOf, readOptions } from '../read-options.ts'
+import { measureExpiries } from './expiries.ts'
 import { type Footprint, fill } from './fill.ts'
 import { measureOperations, type Timings } from './measure-operations.ts'
 import { resultTable, type SizeFigures, sizeTable } from './report.ts'
-import { openMemoryStore, openRedisStore, type StoreUnderBench } from './stores.ts'
+import { openClusterStore, openMemoryStore, openRedisStore, type StoreUnderBench } from './stores.ts'
+import { compareTurnRates } from './turn-rate.ts'
 
 const values = readOptions('What sessions cost in the session store, and how that grows with their number.', {
   sizes: { value: 'N,…', meaning: 'numbers of sessions', default: '1000,100000,1000000' },
   rounds: { value: 'N', meaning: 'rounds', default: '15' },
   lookups: { value: 'N', meaning: 'lookups in each round, ten times as many in memory', default: '1000' },
-  only: { value: 'STORE,…', meaning: 'stores to measure', default: 'redis,memory' },
+  store: { value: 'NAME,…', meaning: 'stores to measure: redis, cluster, memory', default: 'redis,memory' },
+  turns: {
+    value: 'SECONDS',
+    meaning: 'seconds of turns on one server and on a cluster by turns, 0 for none',
+    default: '0',
+  },
+  expiries: { value: 'N', meaning: 'sessions that expire within a minute of turns, 0 for none', default: '0' },
 })
 const sizes = listOf(values.sizes).map(Number)
 const rounds = Number(values.rounds)
-const wanted = listOf(values.only)
+const wanted = listOf(values.store)
 
 const children = createChildren()
 
 const stores = {
   redis: { open: () => openRedisStore(children), lookups: Number(values.lookups) },
+  cluster: { open: openClusterStore, lookups: Number(values.lookups) },
   // An operation takes microseconds: more of them, for as long a time.
   memory: { open: openMemoryStore, lookups: Number(values.lookups) * 10 },
 } as const
@@ -66,7 +75,7 @@ const measureStore = async (series: keyof typeof stores): Promise<readonly SizeF
 
 const machine = machineNow()
 const figures: Record<string, readonly SizeFigures[]> = {}
-for (const name of ['redis', 'memory'] as const) {
+for (const name of ['redis', 'cluster', 'memory'] as const) {
   if (wanted.includes(name)) figures[name] = await measureStore(name)
 }
 process.stdout.write(
@@ -77,5 +86,15 @@ process.stdout.write(
     '',
   ].join('\n\n'),
 )
+const turnSeconds = Number(values.turns)
+const expiring = Number(values.expiries)
+const open = { redis: () => openRedisStore(children), cluster: openClusterStore } as const
+if (turnSeconds > 0) process.stdout.write(`${await compareTurnRates(open, turnSeconds)}\n\n`)
+if (expiring > 0) {
+  for (const name of ['redis', 'cluster'] as const) {
+    if (wanted.includes(name)) process.stdout.write(`${await measureExpiries(name, open[name], expiring)}\n\n`)
+  }
+}
+await children.stop()
 const loadAverageAfter = machineNow().loadAverage
 await writeFigures('sessions.json', { machine: { ...machine, loadAverageAfter }, rounds, stores: figures })
