@@ -1,0 +1,58 @@
+import { nodesOf, readPath } from './chain-path.ts'
+import type { Owned } from './conversations.ts'
+import type { HandleSecrets, HistoryKeys } from './history-keys.ts'
+import { type Handle, type HistoryStore, maxNodesPerRead, type NodeText } from './history-store.ts'
+import { type NodeItems, openItems } from './node-text.ts'
+import type { Chain } from './response-history.ts'
+
+/** A handle, opened by the id that leads to it. */
+export interface OpenHandle extends Owned {
+  readonly name: string
+  readonly handle: Handle
+  readonly secrets: HandleSecrets
+  /** Names of its nodes, from the root. */
+  readonly nodes: readonly string[]
+}
+
+/** A node with its text opened. */
+export interface ChainNode extends NodeItems {
+  readonly name: string
+  readonly text: NodeText
+}
+
+/** Undefined: sealed with another secret, or damaged. */
+export const openHandle = (keys: HistoryKeys, { tenant, id }: Owned, handle: Handle): OpenHandle | undefined => {
+  const secrets = keys.openHandle(tenant, id, handle.sealed)
+  if (secrets === undefined) return undefined
+  return { tenant, id, name: keys.nameOf(tenant, id), handle, secrets, nodes: nodesOf(readPath(handle.path)) }
+}
+
+/** All nodes of a chain. Undefined: one is gone, since its handle was read before. */
+export const readChain = async (
+  store: Pick<HistoryStore, 'read'>,
+  { tenant, nodes, secrets }: OpenHandle,
+): Promise<readonly ChainNode[] | undefined> => {
+  const chain: ChainNode[] = []
+  for (let at = 0; at < nodes.length; at += maxNodesPerRead) {
+    const names = nodes.slice(at, at + maxNodesPerRead)
+    const texts = await store.read({ tenant, names })
+    const opened = await Promise.all(
+      names.map(async (name, index) => {
+        const text = texts[index]
+        const items = text && (await openItems(secrets.chainKey, name, text.items))
+        return text && items && { name, text, ...items }
+      }),
+    )
+    const found = opened.filter((node) => node !== undefined)
+    if (found.length < names.length) return undefined
+    chain.push(...found)
+  }
+  return chain
+}
+
+export const chainOf = ({ secrets, handle }: OpenHandle, nodes: readonly ChainNode[]): Chain => ({
+  root: secrets.root,
+  items: nodes.flatMap(({ items }) => items.map(({ id, json }) => ({ id, json }))),
+  bytes: handle.chainBytes,
+  model: nodes.findLast(({ model }) => model !== undefined)?.model,
+})

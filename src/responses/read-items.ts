@@ -1,0 +1,76 @@
+import { nanoid } from 'nanoid'
+import type { SlicedWork } from '../async/slices.ts'
+import { readJson } from '../json/read-json.ts'
+import { type JsonLimits, scanJsonObject } from '../json/scan-json-object.ts'
+import type { AnswerFrame, NodeItem } from './node-text.ts'
+
+/** Longest id of an item that a client or an engine gave. */
+const maxIdLength = 256
+/** Values of an answer's output, of which they are built: some 15 ms. */
+const maxOutputValues = 50_000
+
+/** Ids by type of item, as OpenAI's begin. */
+const prefixes: ReadonlyMap<unknown, string> = new Map([
+  ['function_call', 'fc'],
+  ['function_call_output', 'fco'],
+  ['reasoning', 'rs'],
+  ['custom_tool_call', 'ctc'],
+  ['custom_tool_call_output', 'ctco'],
+  ['mcp_call', 'mcp'],
+  ['web_search_call', 'ws'],
+  ['file_search_call', 'fs'],
+])
+
+/** An id for an item of this type: `msg_…` for a message, whose type may be left out. */
+const newItemId = (type: unknown): string =>
+  `${type === undefined || type === 'message' ? 'msg' : (prefixes.get(type) ?? 'item')}_${nanoid(40)}`
+
+const isId = (value: unknown): value is string =>
+  typeof value === 'string' && value !== '' && value.length <= maxIdLength
+
+/** Reads the id and the type of an item without building it. Undefined: the text is no JSON object. */
+export function* readItem(json: string, side: NodeItem['side'], limits: JsonLimits): SlicedWork<NodeItem | undefined> {
+  const text = Buffer.from(json)
+  const scan = yield* scanJsonObject(text, limits, ['id', 'type'])
+  if (scan.kind !== 'object') return undefined
+  const memberOf = (name: string): unknown => {
+    const span = scan.members.get(name)
+    return span === undefined ? undefined : readJson(text.toString('utf8', span.start, span.end), maxIdLength)
+  }
+  const id = memberOf('id')
+  return { id: isId(id) ? id : newItemId(memberOf('type') ?? undefined), json, side }
+}
+
+export interface ReadAnswer {
+  readonly frame: AnswerFrame
+  readonly output: readonly NodeItem[]
+  readonly model: string | undefined
+}
+
+/** Takes a response object apart. Undefined: it is no object with a list of objects as `output`. */
+export function* readAnswer(response: string, limits: JsonLimits): SlicedWork<ReadAnswer | undefined> {
+  const text = Buffer.from(response)
+  const scan = yield* scanJsonObject(text, limits, ['output', 'model'])
+  if (scan.kind !== 'object' || scan.values > maxOutputValues) return undefined
+  const span = scan.members.get('output')
+  if (span === undefined || span.count !== 1) return undefined
+  const items: unknown = JSON.parse(text.toString('utf8', span.start, span.end))
+  if (!Array.isArray(items) || !items.every(isObject)) return undefined
+  const output = items.map(
+    (item): NodeItem => ({
+      id: 'id' in item && isId(item.id) ? item.id : newItemId('type' in item ? item.type : undefined),
+      json: JSON.stringify(item),
+      side: 'output',
+    }),
+  )
+  const model = scan.members.get('model')
+  const modelName = model && readJson(text.toString('utf8', model.start, model.end))
+  return {
+    frame: { before: text.toString('utf8', 0, span.start), after: text.toString('utf8', span.end) },
+    output,
+    model: typeof modelName === 'string' ? modelName : undefined,
+  }
+}
+
+const isObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
