@@ -12,7 +12,8 @@ import type { ParsedConfig } from './schema.ts'
 
 /** Checks options against each other. Takes only groups valid by themselves, so all problems are reported at once. */
 export const checkAcrossOptions = (groups: Partial<ParsedConfig>): readonly ConfigProblem[] => {
-  const { listen, sessions, tenant, turns, routing, engines, kv, pools, reaper, admission, responseCache } = groups
+  const { listen, sessions, tenant, turns, routing, engines, kv, pools, reaper, admission } = groups
+  const { responseCache, responses } = groups
   return [
     ...(listen === undefined || tenant === undefined ? [] : checkPrincipal(listen, tenant)),
     ...(sessions === undefined ? [] : checkSessions(sessions)),
@@ -22,6 +23,7 @@ export const checkAcrossOptions = (groups: Partial<ParsedConfig>): readonly Conf
       ? checkAdmission(admission, { routing, engines, kv, pools })
       : []),
     ...(turns && responseCache ? checkResponseCache(responseCache, turns) : []),
+    ...(responses === undefined ? [] : checkResponses(responses)),
   ]
 }
 
@@ -107,6 +109,14 @@ const checkResponseCache = (
     'responseCache.maxEntryBytes',
     `responseCache.maxEntryBytes (${maxEntryBytes}) must not exceed turns.maxBodyBytes (${maxBodyBytes}), else answers are kept that cannot be sent`,
     ['turns.maxBodyBytes'],
+  )
+
+const checkResponses = ({ maxItemBytes, maxConversationBytes }: ParsedConfig['responses']): readonly ConfigProblem[] =>
+  problemIf(
+    maxItemBytes > maxConversationBytes,
+    'responses.maxItemBytes',
+    `responses.maxItemBytes (${maxItemBytes}) must not exceed responses.maxConversationBytes (${maxConversationBytes})`,
+    ['responses.maxConversationBytes'],
   )
 
 const checkSecret = (sessions: ParsedConfig['sessions'], tenant: ParsedConfig['tenant']): readonly ConfigProblem[] => [

@@ -16,6 +16,7 @@ const groups: Readonly<Record<Group, string>> = {
   admission: 'admission control',
   reaper: 'removal of expired sessions and their KV',
   responseCache: 'response cache',
+  responses: 'responses and conversations with state',
   traces: 'OpenTelemetry: where spans go, which turns',
   log: 'level of the log',
 }

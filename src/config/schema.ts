@@ -292,6 +292,26 @@ const responseCache = group({
     .describe('Largest size of an answer with its request. A larger answer is not cached.'),
 })
 
+const responses = group({
+  store: flag(
+    'Whether responses and conversations are kept for `previous_response_id` and `conversation`, in the store of the sessions, encrypted. See [responses](responses.md).',
+  ),
+  maxItemBytes: bytes(1_024, 16_777_216)
+    .default(1_048_576)
+    .describe('Largest item of a conversation, and largest response object, that is kept.'),
+  maxConversationBytes: bytes(1_024, 1_073_741_824)
+    .default(8_388_608)
+    .describe('Items that one conversation, or one chain of responses, may have, as JSON.'),
+  maxTenantBytes: bytes(4_096, 1_000_000_000_000)
+    .default(268_435_456)
+    .describe(
+      'What is kept of a tenant at most, over all gateways: compressed and encrypted, with 512 bytes for each turn.',
+    ),
+  maxMemoryBytes: bytes(4_096, 1_000_000_000_000)
+    .default(268_435_456)
+    .describe('What the memory store keeps at most, of all tenants together. Beyond, nothing more is kept.'),
+})
+
 const reaper = group({
   intervalMs: milliseconds.default(1_000).describe('Time between two sweeps for expired sessions and KV to remove.'),
   batchSize: integer(1, 10_000).default(100).describe('Most removals that run at once.'),
@@ -321,6 +341,7 @@ export const configSchema = z.strictObject({
   admission,
   reaper,
   responseCache,
+  responses,
   traces,
   log,
 })

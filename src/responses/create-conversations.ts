@@ -1,5 +1,5 @@
 import { nanoid } from 'nanoid'
-import { type AppendNode, newRoot, newSecrets } from './append-node.ts'
+import { type AppendNode, type HistoryLimits, newRoot, newSecrets } from './append-node.ts'
 import { chainOf, type OpenHandle, openHandle, readChain } from './chain-reader.ts'
 import type { Conversation, Conversations, Owned } from './conversations.ts'
 import type { HandleSecrets, HistoryKeys } from './history-keys.ts'
@@ -14,10 +14,10 @@ export const createConversations = (parts: {
   readonly store: HistoryStore
   readonly keys: HistoryKeys
   readonly appendNode: AppendNode
-  readonly maxTenantBytes: number
+  readonly limits: Pick<HistoryLimits, 'maxTenantBytes'>
   readonly find: (owned: Owned) => Promise<OpenHandle | undefined>
 }): Conversations => {
-  const { store, keys, appendNode, find, maxTenantBytes } = parts
+  const { store, keys, appendNode, find, limits } = parts
 
   /** Changes a conversation that no turn holds. */
   const holding = async <T>(
@@ -63,7 +63,13 @@ export const createConversations = (parts: {
       const secrets = newSecrets(newRoot(), metadata)
       const sealed = keys.sealHandle(tenant, id, secrets)
       const name = keys.nameOf(tenant, id)
-      const isRoom = await store.createConversation({ tenant, name, sealed, ttlSeconds, maxTenantBytes })
+      const isRoom = await store.createConversation({
+        tenant,
+        name,
+        sealed,
+        ttlSeconds,
+        maxTenantBytes: limits.maxTenantBytes,
+      })
       if (!isRoom) return { kind: 'limited', limit: 'tenant-bytes' }
       if (items.length > 0) {
         const added = await addItems({ tenant, id, items, ttlSeconds })

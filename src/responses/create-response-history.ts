@@ -92,13 +92,7 @@ export const createResponseHistory = (options: {
         }
       },
     },
-    conversations: createConversations({
-      store,
-      keys,
-      appendNode,
-      find,
-      maxTenantBytes: limits.maxTenantBytes,
-    }),
+    conversations: createConversations({ store, keys, appendNode, find, limits }),
     responses: {
       remove: (owned) => removeHandle(store, 'response', () => find(owned)),
       forgetTenant: (tenant) => store.forgetTenant(tenant),
