@@ -22,7 +22,12 @@ import { createContextEvents } from './context-events.ts'
 import { createPool } from './create-pool.ts'
 import { updateGauges } from './gauges.ts'
 import { currentCounts, poolFacts } from './operators-facts.ts'
-import { createConfiguredAdmission, createConfiguredTracing, createResponseCaching } from './optional-parts.ts'
+import {
+  createConfiguredAdmission,
+  createConfiguredHistory,
+  createConfiguredTracing,
+  createResponseCaching,
+} from './optional-parts.ts'
 import { readinessOf } from './readiness.ts'
 import { createStores } from './stores.ts'
 
@@ -71,7 +76,7 @@ export const createApp = async (
   let settings = contextSettingsOf(config)
   const log = limitRepeats(parts.log)
   const warnings = createWarnings(parts.log)
-  const { store, forPool, onFault } = await createStores(live, { log, metrics, warnings })
+  const { store, forPool, openHistory, onFault } = await createStores(live, { log, metrics, warnings })
   const former = createFormerSecret(config.tenant.previousSecret)
   const activity = new Activity()
   const tracing = await createConfiguredTracing(config, { log, version: parts.version })
@@ -94,6 +99,7 @@ export const createApp = async (
       admission,
       former,
       responseCache: createResponseCaching(config, metrics),
+      responses: createConfiguredHistory(live, { openHistory, former }),
       nowMs: () => performance.now(),
       tracer: tracing?.tracer,
     },

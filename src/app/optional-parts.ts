@@ -1,11 +1,15 @@
 import { type Admission, createAdmission } from '../admission/admission.ts'
 import { planAdmission } from '../admission/plan/plan-admission.ts'
 import type { Config } from '../config/config.ts'
-import type { LiveConfig } from '../config/live-config.ts'
+import { type LiveConfig, liveView } from '../config/live-config.ts'
 import { listedPods } from '../config/pools.ts'
 import type { ResponseCacheParts } from '../context/response-cache-handler.ts'
+import type { FormerSecret } from '../crypto/former-secret.ts'
 import { createMemoryResponseCache } from '../responsecache/response-cache.ts'
 import { createResponseCaptures } from '../responsecache/response-capture.ts'
+import type { HistoryParts } from '../responses/answer-requests.ts'
+import { createResponseHistory } from '../responses/create-response-history.ts'
+import type { HistoryStore } from '../responses/history-store.ts'
 import type { PodState } from '../routing/pod.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -81,6 +85,21 @@ export const createResponseCaching = (config: Config, metrics: Metrics): Respons
     models,
     onLookup: (result) => metrics.add('response_cache_lookups_total', { result }),
   }
+}
+
+/** Responses and conversations that are kept; undefined where they are not. */
+export const createConfiguredHistory = (
+  live: LiveConfig,
+  parts: { readonly openHistory: () => HistoryStore; readonly former: FormerSecret | undefined },
+): HistoryParts | undefined => {
+  const { responses, tenant } = live.current
+  if (!responses.store) return undefined
+  return createResponseHistory({
+    store: parts.openHistory(),
+    secret: tenant.secret,
+    former: parts.former,
+    limits: liveView(() => ({ ...live.current.responses, ...live.current.turns })),
+  })
 }
 
 /** Traces of turns; undefined where they are off, and then nothing of OpenTelemetry is loaded. */

@@ -5,6 +5,9 @@ import { redisLocationOf } from '../config/redis-choice.ts'
 import type { StoreIdentity } from '../kvcache/connector-definition.ts'
 import { createRedisConnection } from '../redis/create-redis-connection.ts'
 import type { RedisConnection } from '../redis/redis-connection.ts'
+import type { HistoryStore } from '../responses/history-store.ts'
+import { createMemoryHistoryStore } from '../responses/memory/create-memory-history-store.ts'
+import { createRedisHistoryStore } from '../responses/redis/create-redis-history-store.ts'
 import type { Evicted, KvLimit } from '../sessions/limits.ts'
 import { createMemorySessionStore } from '../sessions/memory/create-memory-session-store.ts'
 import { watchProcessMemory } from '../sessions/memory/process-memory.ts'
@@ -85,6 +88,7 @@ const openStores = async (live: LiveConfig, parts: StoreParts) => {
       })
       return {
         store,
+        openHistory: (): HistoryStore => createMemoryHistoryStore({ maxBytes: config.responses.maxMemoryBytes }),
         forPool: (name: string): PoolStores => ({ identity: identityOf(store, name, memoryStaleMs), redis: undefined }),
       }
     }
@@ -124,6 +128,7 @@ const openStores = async (live: LiveConfig, parts: StoreParts) => {
       })
       return {
         store,
+        openHistory: (): HistoryStore => createRedisHistoryStore(connection),
         forPool: (name: string): PoolStores => {
           const prefix = name === defaultPoolName ? '' : `pool:${name}:`
           const redis = { ...connection, keyPrefix: `${connection.keyPrefix}${prefix}` }

@@ -22,6 +22,7 @@ export type RequestRoute =
   | 'list'
   | 'update'
   | 'delete'
+  | 'history'
   | 'other'
 
 /**

@@ -4,6 +4,7 @@ import type { JsonLimits } from '../json/scan-json-object.ts'
 import { type InferenceApi, inferenceApiOf } from '../openai/create-body.ts'
 import { engineUseOf } from '../openai/engine-paths.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
+import type { HistoryParts } from '../responses/answer-requests.ts'
 import type { RemovalQueue } from '../sessions/removal-queue.ts'
 import type { SessionDirectory } from '../sessions/session-directory.ts'
 import type { SessionStore } from '../sessions/session-store.ts'
@@ -19,6 +20,7 @@ import type { RequestOutcome, RequestRoute } from './context-events.ts'
 import { type CreateSettings, createCreateSession } from './create-session.ts'
 import { createActiveTurns, type EndTurnParts, type EndTurnSettings } from './end-turn.ts'
 import { createHitCheck } from './hit-check.ts'
+import { createManageResponses, historyPathOf } from './manage-responses.ts'
 import { createManageSessions } from './manage-sessions.ts'
 import { promptFromHeaders } from './named-prompt.ts'
 import { createNamedRequests } from './named-requests.ts'
@@ -57,6 +59,8 @@ export type ContextParts = Omit<TurnParts, 'hitCheck'> &
     readonly store: SessionStore & RemovalQueue & SessionDirectory
     /** Undefined: the response cache is off. */
     readonly responseCache?: ResponseCacheParts | undefined
+    /** Undefined: responses and conversations are not kept. */
+    readonly responses?: HistoryParts | undefined
     /** Undefined: only `secret` is accepted. */
     readonly former?: FormerSecret | undefined
     /** A clock that never goes back, milliseconds. */
@@ -80,6 +84,8 @@ export const createContextCacheManager = (given: ContextParts, settings: Context
   const useNamedSession = createUseNamedSession({ ...parts, tenants, sessionIds, turns }, settings)
   const decideNamed = createNamedRequests({ use: useNamedSession, slices }, settings)
   const manage = createManageSessions({ ...parts, tenants, sessionIds, reaper, slices }, settings)
+  const manageResponses =
+    parts.responses && createManageResponses({ ...parts, ...parts.responses, tenants, slices }, settings)
   const plain = createPlainRequests(parts)
   const responseCache =
     parts.responseCache && createResponseCacheHandler({ ...parts.responseCache, tenants, slices }, settings)
@@ -151,6 +157,8 @@ export const createContextCacheManager = (given: ContextParts, settings: Context
         throw new GatewayError('method_not_allowed', { headers: { allow: 'GET, POST' } })
       case 'context':
         return manage.one(request, target.id)
+      case 'history':
+        return manageResponses?.(request, target.path, target.query) ?? pickForOther(request, scope)
       case 'other':
         return pickForOther(request, scope)
     }
@@ -234,6 +242,8 @@ type Target = { readonly route: RequestRoute } & (
   | { readonly kind: 'contexts'; readonly query: URLSearchParams }
   /** `id` as in the path, not decoded: an id of this gateway needs no encoding. */
   | { readonly kind: 'context'; readonly id: string }
+  /** Segments of the path behind `/v1/`. */
+  | { readonly kind: 'history'; readonly path: readonly string[]; readonly query: URLSearchParams }
   | { readonly kind: 'other' }
 )
 
@@ -262,6 +272,9 @@ const targetOf = (request: GatewayRequest): Target => {
   if (path === '/v1/context')
     return { kind: 'contexts', query: new URLSearchParams(query), route: listRoutes.get(method) ?? 'other' }
   const id = /^\/v1\/context\/([^/]+)$/.exec(path)?.[1]
+  const segments = historyPathOf(path)
+  if (segments !== undefined)
+    return { kind: 'history', path: segments, query: new URLSearchParams(query), route: 'history' }
   if (id === undefined) return { kind: 'other', route: 'other' }
   return { kind: 'context', id, route: manageRoutes.get(method) ?? 'other' }
 }

@@ -1,3 +1,4 @@
+import type { StoredResponses } from '../responses/conversations.ts'
 import type { DirectoryPage, SessionDirectory, TenantName } from '../sessions/session-directory.ts'
 import type { TokenTotals } from '../sessions/session-record.ts'
 import type { SessionStore } from '../sessions/session-store.ts'
@@ -33,8 +34,8 @@ export interface TenantOperations {
   /** Looks at {@link maxSessions} sessions at most. A tenant that nobody knows uses nothing. */
   use(tenant: TenantName): Promise<TenantUse>
   /**
-   * Deletes all sessions, those included that begin meanwhile, with their KV, whose removal may go on after that, and the
-   * cached answers. May be repeated.
+   * Deletes all sessions, those included that begin meanwhile, with their KV, whose removal may go on after that, the
+   * cached answers, and all kept responses and conversations. May be repeated.
    */
   erase(tenant: TenantName): Promise<TenantErasure>
 }
@@ -52,6 +53,8 @@ export const createTenantOperations = (parts: {
   readonly reaper: Pick<Reaper, 'triggerSweep'>
   /** Drops a tenant's cached answers, and returns how many there were. Undefined: there is no response cache. */
   readonly responseCache?: { readonly forget: (tenant: string) => number } | undefined
+  /** Undefined: responses are not kept. */
+  readonly responses?: { readonly responses: Pick<StoredResponses, 'forgetTenant'> } | undefined
   /** A clock that never goes back, milliseconds. */
   readonly nowMs: () => number
 }): TenantOperations => {
@@ -75,6 +78,7 @@ export const createTenantOperations = (parts: {
     erase: async (tenant) => {
       const endsAtMs = parts.nowMs() + maxMs
       const cachedAnswers = parts.responseCache?.forget(tenant) ?? 0
+      await parts.responses?.responses.forgetTenant(tenant)
       let sessions = 0
       let complete = false
       while (!complete && parts.nowMs() < endsAtMs) {

@@ -38,6 +38,20 @@ export const errorCodes = {
     status: 400,
     message: 'Send one Idempotency-Key header of 1 to 255 printable ASCII characters.',
   },
+  previous_response_not_found: {
+    status: 400,
+    message: 'No response of this caller has the id in previous_response_id. It may have expired or been deleted.',
+  },
+  conversation_locked: {
+    status: 400,
+    message: 'Another process is currently operating on this conversation. Please retry in a few seconds.',
+  },
+  conversation_too_large: {
+    status: 400,
+    message: 'The conversation, or one of its items, is larger than the operator allows. Begin a new one.',
+  },
+  invalid_value: { status: 400, message: 'A parameter has a value that is not allowed.' },
+  unsupported_parameter: { status: 400, message: 'A parameter is not supported here.' },
   invalid_api_key: {
     status: 401,
     message:
@@ -47,6 +61,9 @@ export const errorCodes = {
     status: 404,
     message: 'No such session. It may have expired or been deleted; create a new one with POST /v1/context.',
   },
+  response_not_found: { status: 404, message: 'No such response. It may have expired or been deleted.' },
+  conversation_not_found: { status: 404, message: 'No such conversation. It may have expired or been deleted.' },
+  item_not_found: { status: 404, message: 'No such item in this conversation.' },
   model_not_found: { status: 404, message: 'No engine serves this model. GET /v1/models lists those that exist.' },
   unknown_path: { status: 404, message: 'Unknown path.' },
   method_not_allowed: { status: 405, message: 'This method is not allowed here.' },
@@ -68,6 +85,11 @@ export const errorCodes = {
   tenant_storage_limit: {
     status: 429,
     message: 'The stored KV of this caller fills the room that it has. Delete some sessions, or let them expire.',
+  },
+  tenant_history_limit: {
+    status: 429,
+    message:
+      'The responses and conversations of this caller fill the room that it has. Delete some, or let them expire.',
   },
   tenant_turn_limit: {
     status: 429,

@@ -1,3 +1,4 @@
+import type { TenantName } from '../sessions/session-directory.ts'
 import type { TenantKey } from '../sessions/session-record.ts'
 import type { AppendOutcome, HistoryItem } from './response-history.ts'
 
@@ -71,5 +72,5 @@ export interface StoredResponses {
    */
   remove(response: Owned): Promise<DeletedResponse>
   /** Removes all that a tenant has; what is written meanwhile may stay. */
-  forgetTenant(tenant: TenantKey): Promise<void>
+  forgetTenant(tenant: TenantName): Promise<void>
 }

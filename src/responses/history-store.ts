@@ -1,3 +1,4 @@
+import type { TenantName } from '../sessions/session-directory.ts'
 import type { TenantKey } from '../sessions/session-record.ts'
 
 /**
@@ -107,7 +108,7 @@ export interface HistoryStore {
     handle: HandleOf & { readonly kind: 'response' | 'conversation'; readonly path: string },
   ): Promise<RemoveOutcome>
   /** Removes all that a tenant has, in batches; what is written meanwhile may stay. */
-  forgetTenant(tenant: TenantKey): Promise<void>
+  forgetTenant(tenant: TenantName): Promise<void>
 }
 
 export const maxNodesPerRead = 64

@@ -55,6 +55,7 @@ export const metricDefinitions = {
       'list',
       'update',
       'delete',
+      'history',
       'other',
     ],
     outcome: ['forwarded', 'answered', 'passed', 'rejected', 'failed', 'abandoned'],

@@ -15,6 +15,7 @@ import { createKvCache } from '../../src/kvcache/kv-cache.ts'
 import type { KvTurn } from '../../src/kvcache/kv-connector.ts'
 import { createMemoryResponseCache } from '../../src/responsecache/response-cache.ts'
 import { createResponseCaptures } from '../../src/responsecache/response-capture.ts'
+import type { HistoryParts } from '../../src/responses/answer-requests.ts'
 import { type CostModel, createCostModel } from '../../src/routing/cost-model.ts'
 import { createPolicies, type PolicyName } from '../../src/routing/policies.ts'
 import { createRouter } from '../../src/routing/router.ts'
@@ -58,6 +59,8 @@ export interface GatewaySettings {
   /** Left out: turns require no resources. */
   readonly admission?: Admission
   readonly sweepIntervalMs?: number
+  /** Responses and conversations that are kept. Left out: none are. */
+  readonly responses?: HistoryParts
   /** Models that may be answered from the response cache. Left out: it is off. */
   readonly cachedModels?: readonly string[]
 }
@@ -180,6 +183,7 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
       ]),
       events,
       admission,
+      responses: settings.responses,
       responseCache: settings.cachedModels === undefined ? undefined : createResponseCaching(settings.cachedModels),
       nowMs,
     },

@@ -1,3 +1,4 @@
+import { type TenantName, tenantNameLength } from '../../sessions/session-directory.ts'
 import type { TenantKey } from '../../sessions/session-record.ts'
 import { Deadlines } from './deadlines.ts'
 import type { HandleEntry, NodeEntry, TenantHistory } from './tenant-history.ts'
@@ -11,7 +12,7 @@ export interface Moment {
 /** What every tenant has, what it takes, and when it ends. */
 export interface MemoryLedger {
   /** Runs on the tenant's data, made on demand; no operation leaves an empty tenant behind. */
-  within<T>(tenant: TenantKey, run: (at: Moment) => T): T
+  within<T>(tenant: TenantKey | TenantName, run: (at: Moment) => T): T
   hasRoom(history: TenantHistory, bytes: number, maxTenantBytes: number): boolean
   /** Begins to count an entry that its tenant has already. */
   add(entry: HandleEntry | NodeEntry, bytes: number): void
@@ -23,7 +24,7 @@ export const createMemoryLedger = (options: {
   readonly maxBytes: number
   readonly now: () => number
 }): MemoryLedger => {
-  const tenants = new Map<TenantKey, TenantHistory>()
+  const tenants = new Map<string, TenantHistory>()
   let totalBytes = 0
 
   const charge = (
@@ -54,7 +55,8 @@ export const createMemoryLedger = (options: {
 
   const deadlines = new Deadlines<HandleEntry | NodeEntry>(drop)
 
-  const open = (tenant: TenantKey): Moment => {
+  const open = (key: TenantKey | TenantName): Moment => {
+    const tenant = key.slice(0, tenantNameLength)
     const nowMs = options.now()
     deadlines.endUntil(nowMs)
     const known = tenants.get(tenant)
@@ -64,7 +66,7 @@ export const createMemoryLedger = (options: {
     return { nowMs, history }
   }
 
-  const within = <T>(tenant: TenantKey, run: (at: Moment) => T): T => {
+  const within = <T>(tenant: TenantKey | TenantName, run: (at: Moment) => T): T => {
     const at = open(tenant)
     const result = run(at)
     forgetIfEmpty(at.history)

@@ -1,4 +1,3 @@
-import type { TenantKey } from '../../sessions/session-record.ts'
 import type { NodeText } from '../history-store.ts'
 import type { Ending } from './deadlines.ts'
 
@@ -27,7 +26,8 @@ export interface NodeEntry extends Entry {
 }
 
 export interface TenantHistory {
-  readonly tenant: TenantKey
+  /** Its name. */
+  readonly tenant: string
   readonly handles: Map<string, HandleEntry>
   readonly nodes: Map<string, NodeEntry>
   bytes: number

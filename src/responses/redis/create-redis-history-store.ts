@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import { loadScript } from '../../redis/load-script.ts'
 import { type RedisConnection, RedisUnavailableError } from '../../redis/redis-connection.ts'
+import { type TenantName, tenantNameLength } from '../../sessions/session-directory.ts'
 import type { TenantKey } from '../../sessions/session-record.ts'
 import { StoreUnavailableError } from '../../sessions/session-store.ts'
 import { nodesOf, readPath } from '../chain-path.ts'
@@ -39,7 +40,7 @@ const readText = (reply: unknown): NodeText | undefined => {
 }
 
 /**
- * The history in Redis (7.0 or newer), shared by any number of gateways. All keys of a tenant have its MAC as their hash
+ * The history in Redis (7.0 or newer), shared by any number of gateways. All keys of a tenant have its name as their hash
  * tag, and each script names the keys that it touches, as Redis Cluster wants it. Handles and nodes are hashes that Redis
  * expires by itself.
  */
@@ -56,8 +57,8 @@ export const createRedisHistoryStore = (connection: RedisConnection): HistorySto
     return connection.run(script, keys, args).catch(toStoreFault)
   }
 
-  const keysOf = (tenant: TenantKey) => {
-    const prefix = `${connection.keyPrefix}responses:{${tenant}}:`
+  const keysOf = (tenant: TenantKey | TenantName) => {
+    const prefix = `${connection.keyPrefix}responses:{${tenant.slice(0, tenantNameLength)}}:`
     return {
       /** The two of the ledger. */
       ledger: [`${prefix}i`, `${prefix}t`],

@@ -4,10 +4,18 @@ import type { HistoryLimits } from '../../../src/responses/append-node.ts'
 import { createResponseHistory } from '../../../src/responses/create-response-history.ts'
 import type { HistoryStore } from '../../../src/responses/history-store.ts'
 import type { Chain, FinishedTurn } from '../../../src/responses/response-history.ts'
+import { type TenantName, tenantNameOf } from '../../../src/sessions/session-directory.ts'
 import type { TenantKey } from '../../../src/sessions/session-record.ts'
 
-export const alice = 'alice-tenant-mac' as TenantKey
-export const bob = 'bob-tenant-mac' as TenantKey
+export const alice = 'alice'.padEnd(43, '-') as TenantKey
+export const bob = 'bob'.padEnd(43, '-') as TenantKey
+
+/** As operators name a tenant. */
+export const nameOf = (tenant: TenantKey): TenantName => {
+  const name = tenantNameOf(tenant)
+  if (name === undefined) throw new Error('No tenant')
+  return name
+}
 
 export const testLimits: HistoryLimits = {
   maxItemBytes: 100_000,

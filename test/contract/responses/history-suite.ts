@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals'
-import { alice, answer, bob, callsOn, message, textsOf } from './history-calls.ts'
+import { alice, answer, bob, callsOn, message, nameOf, textsOf } from './history-calls.ts'
 import type { HistoryStoreUnderTest } from './history-under-test.ts'
 
 const ofTurns = (...ids: readonly string[]): readonly string[] =>
@@ -297,7 +297,7 @@ export const describeHistory = (name: string, open: () => Promise<HistoryStoreUn
       for (let turn = 0; turn < 120; turn += 1) await calls.begin(`r${turn}`)
       const id = await calls.newConversation()
       await calls.begin('r1', { tenant: bob })
-      await calls.responses.forgetTenant(alice)
+      await calls.responses.forgetTenant(nameOf(alice))
 
       expect(await calls.texts('r0')).toBe('unknown')
       expect(await calls.texts('r119')).toBe('unknown')

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals'
 import { StoreUnavailableError } from '../../../src/sessions/session-store.ts'
 import { useTestRedis } from '../../support/use-test-redis.ts'
-import { alice, bob, callsOn, message } from './history-calls.ts'
+import { alice, bob, callsOn, message, nameOf } from './history-calls.ts'
 import { describeHistory } from './history-suite.ts'
 import { redisHistory } from './history-under-test.ts'
 
@@ -74,7 +74,7 @@ test('all keys of a call lie in one hash slot, those of tenants in their own', a
   await begin('r1', { tenant: bob })
 
   const tags = (await redis().raw.keys(`${prefix}*`)).map((key) => /\{([^}]+)\}/.exec(key)?.[1])
-  expect(new Set(tags)).toEqual(new Set([alice, bob]))
+  expect(new Set(tags)).toEqual(new Set([nameOf(alice), nameOf(bob)]))
 })
 
 test('a Redis that is gone is a store that is unavailable', async () => {
