@@ -49,9 +49,14 @@ local function is_encoded(headers)
   return (coding ~= "" and lower(coding) ~= "identity") or find(lower(kind), "multipart/", 1, true)
 end
 
+-- The gateway itself answers these, or has to know what begins.
+local function is_gateways_own(path)
+  return find(path, "^/v1/context") or find(path, "^/v1/conversations") or find(path, "^/v1/responses/")
+end
+
 function envoy_on_request(handle)
   local headers, ctx = handle:headers(), decision(handle)
-  if ctx == nil and find(headers:get(":path"), "^/v1/context") then
+  if ctx == nil and is_gateways_own(headers:get(":path")) then
     return handle:respond({ [":status"] = "503" }, "") -- no gateway decided; `local_reply_config` writes the body
   end
   if ctx == nil or ctx.turn == nil then ctx = { splice = handle:filterContext():get("splice") } end
