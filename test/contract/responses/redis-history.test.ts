@@ -77,6 +77,30 @@ test('all keys of a call lie in one hash slot, those of tenants in their own', a
   expect(new Set(tags)).toEqual(new Set([nameOf(alice), nameOf(bob)]))
 })
 
+test('a full Redis keeps nothing more, while reading and deleting go on', async () => {
+  const { store, prefix } = await redisHistory(redis())
+  const { begin, follow, texts, responses, newConversation, conversations, hold, history } = callsOn(store)
+  await begin('r1')
+  await follow('r1', 'r2')
+  const id = await newConversation({ items: [message('hello')] })
+  await redis().raw.config('SET', 'maxmemory', '1')
+  try {
+    await expect(follow('r2', 'r3')).rejects.toBeInstanceOf(StoreUnavailableError)
+    expect(await texts('r2')).toEqual(['question r1', 'answer r1', 'question r2', 'answer r2'])
+    expect(await hold(id, 'turn-1')).toMatchObject({ kind: 'found' })
+    await history.release({ tenant: alice, conversationId: id, turnId: 'turn-1' })
+    const [item] = (await conversations.items({ tenant: alice, id })) ?? []
+    expect(await conversations.removeItem({ tenant: alice, id, itemId: item?.id ?? '' })).toMatchObject({
+      kind: 'removed',
+    })
+    for (const gone of ['r1', 'r2']) expect((await responses.remove({ tenant: alice, id: gone })).kind).toBe('deleted')
+    await responses.forgetTenant(nameOf(alice))
+    expect(await redis().raw.keys(`${prefix}*`)).toEqual([])
+  } finally {
+    await redis().raw.config('SET', 'maxmemory', '0')
+  }
+})
+
 test('a Redis that is gone is a store that is unavailable', async () => {
   const connection = await redis().connect()
   const { store } = await redisHistory({ ...redis(), connect: async () => connection })

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=no-writes,allow-oom
 -- Reads a handle.
 -- KEYS: 1 handle
 -- Returns: path, bytes of the chain and what is sealed, or nothing

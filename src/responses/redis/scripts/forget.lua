@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- Removes keys of a tenant, whatever they hold.
 -- KEYS: 1 index, 2 total, further keys
 -- ARGV: the member of the index for each further key

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- Reads the handle of a conversation, and locks it.
 -- KEYS: 1 handle
 -- ARGV: 1 turn, 2 lock ms

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=no-writes,allow-oom
 -- Names keys of a tenant.
 -- KEYS: 1 index
 -- ARGV: 1 how many at most

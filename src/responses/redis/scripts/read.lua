@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=no-writes,allow-oom
 -- Reads the texts of nodes.
 -- KEYS: nodes
 -- Returns: items and answer of each, or nothing

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- Releases the lock of a conversation, if it is this turn's.
 -- KEYS: 1 handle
 -- ARGV: 1 turn

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- Removes a handle, and the nodes that only it led to.
 -- KEYS: 1 index, 2 total, 3 handle, its nodes from the root
 -- ARGV: 1 how it holds its node: 'own' or 'conv', 2 its path

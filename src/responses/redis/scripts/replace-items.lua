@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- Replaces the items of a node of a conversation.
 -- KEYS: 1 index, 2 total, 3 handle of the conversation, 4 node
 -- ARGV: 1 the turn that holds the conversation, 2 SHA-1 of the items before, 3 items, 4 bytes that the chain has less
