@@ -113,5 +113,8 @@ export interface HistoryStore {
 
 export const maxNodesPerRead = 64
 
+/** Nodes that may follow one node: each of its forks is looked at when it changes. More are `full`. */
+export const maxForks = 1_000
+
 /** Charged for a node, and for a handle, beside its text. */
 export const bytesPerKey = 512

@@ -1,4 +1,4 @@
-import { type AppendNodeOutcome, bytesPerKey, type Handle, type NewNode } from '../history-store.ts'
+import { type AppendNodeOutcome, bytesPerKey, type Handle, maxForks, type NewNode } from '../history-store.ts'
 import type { MemoryLedger, Moment } from './memory-ledger.ts'
 import { type HandleEntry, heldUntil, type NodeEntry, type TenantHistory } from './tenant-history.ts'
 
@@ -57,20 +57,23 @@ const sizesOf = ({ text, response }: NewNode) => {
 const refusalOf = (
   ledger: Ledger,
   { path, response, conversation, maxTenantBytes }: NewNode,
-  { history, allBytes }: { readonly history: TenantHistory; readonly allBytes: number },
+  { history, nowMs, allBytes }: Moment & { readonly allBytes: number },
 ): Exclude<AppendNodeOutcome, 'stored'> | undefined => {
   const { handles, nodes } = history
-  if (path.length > 1 && !nodes.has(path.at(-2) ?? '')) return 'gone'
+  const parent = nodes.get(path.at(-2) ?? '')
+  if (path.length > 1 && parent === undefined) return 'gone'
   if (conversation !== undefined && handles.get(conversation.name)?.lock?.turnId !== conversation.turnId) return 'gone'
   if (response !== undefined && handles.has(response.name)) return 'exists'
   if (nodes.has(path.at(-1) ?? '')) return 'taken'
-  return ledger.hasRoom(history, allBytes, maxTenantBytes) ? undefined : 'full'
+  if (parent !== undefined && parent.children.size >= maxForks) heldUntil(parent, nowMs) // Ended ones are gone then.
+  const mayFork = parent === undefined || parent.children.size < maxForks
+  return mayFork && ledger.hasRoom(history, allBytes, maxTenantBytes) ? undefined : 'full'
 }
 
 export const appendNode = (ledger: Ledger, node: NewNode, at: Moment): AppendNodeOutcome => {
   const { history, nowMs } = at
   const { bytes, allBytes } = sizesOf(node)
-  const refusal = refusalOf(ledger, node, { history, allBytes })
+  const refusal = refusalOf(ledger, node, { history, nowMs, allBytes })
   if (refusal !== undefined) return refusal
   const { path, text, response, conversation, ttlSeconds } = node
   const name = path.at(-1) ?? ''

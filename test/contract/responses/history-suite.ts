@@ -276,6 +276,19 @@ export const describeHistory = (name: string, open: () => Promise<HistoryStoreUn
       for (let again = 0; again < count; again += 1) expect(await begin(`again-${again}`)).toEqual({ kind: 'stored' })
     })
 
+    test('a response has so many continuations at most, and more when some have ended', async () => {
+      await calls.begin('r1')
+      let forks = 0
+      while (forks < 2_000 && (await calls.follow('r1', `fork-${forks}`, { ttlSeconds: 50 })).kind === 'stored')
+        forks += 1
+
+      expect(forks).toBeGreaterThanOrEqual(1_000)
+      expect(forks).toBeLessThan(1_010)
+      expect(await calls.texts('fork-7')).toEqual(ofTurns('r1', 'fork-7'))
+      await under.advance(60_000)
+      expect(await calls.follow('r1', 'later')).toEqual({ kind: 'stored' })
+    })
+
     test('what is deleted makes room', async () => {
       const { begin, follow, responses, newConversation, conversations } = callsOn(under.store, {
         limits: { maxTenantBytes: 20_000 },

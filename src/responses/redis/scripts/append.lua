@@ -31,6 +31,9 @@ end
 if exists(node) then
   return 'taken'
 end
+if parent and too_many_forks(parent) then
+  return 'full'
+end
 local bytes = per_key + #items + #answer
 local handle_bytes = per_key + #sealed
 if not has_room(bytes + (response and handle_bytes or 0), ARGV[2]) then

@@ -24,6 +24,14 @@ local function charged(key)
   return tonumber(redis.call('HGET', key, 'b') or '0')
 end
 
+-- The ledger lives as long as the last key in it.
+local function keep_ledger(ends)
+  if redis.call('PEXPIRETIME', index) < ends then
+    redis.call('PEXPIREAT', index, whole(ends))
+    redis.call('PEXPIREAT', total, whole(ends))
+  end
+end
+
 -- Notes what a key takes, and when it ends. The key has its fields already.
 local function charge(key, bytes, ends)
   local before = charged(key)
@@ -34,10 +42,7 @@ local function charge(key, bytes, ends)
   end
   redis.call('ZADD', index, whole(ends), whole(bytes) .. ' ' .. suffix_of(key))
   redis.call('PEXPIREAT', key, whole(ends))
-  if redis.call('PEXPIRETIME', index) < ends then
-    redis.call('PEXPIREAT', index, whole(ends))
-    redis.call('PEXPIREAT', total, whole(ends))
-  end
+  keep_ledger(ends)
 end
 
 local function drop(key)
