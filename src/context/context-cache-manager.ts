@@ -28,14 +28,13 @@ export interface RequestScope {
 
 /** `Ticket`: text for Envoy, and what the text tells within the context module. */
 export type Decision<Ticket = string> =
-  /** The request goes on, its body unchanged, to `destinations` (chosen pod first) if there are any. */
-  | {
+  /** The request goes on to `destinations` (chosen pod first) if there are any. */
+  | ({
       readonly kind: 'passthrough'
       readonly destinations: readonly string[]
       /** Request headers to set. Default: none. */
       readonly requestHeaders?: Readonly<Record<string, string>>
-      readonly observer?: ResponseObserver
-    }
+    } & PassingMessages)
   | ForwardDecision<Ticket>
   /** A response by the gateway. `body` is sent as JSON. */
   | {
@@ -55,8 +54,17 @@ export type Decision<Ticket = string> =
   /** The client disconnected: Envoy does not read the decision. */
   | { readonly kind: 'cancelled' }
 
+/** What happens to a request's body and to its response on their way. Default: both pass unchanged. */
+export interface PassingMessages {
+  /** Goes on in place of the request's body. Only where the decision was made on the whole body. */
+  readonly body?: Buffer
+  readonly observer?: ResponseObserver
+  /** Beside which there is no `observer`. */
+  readonly rewriter?: ResponseRewriter
+}
+
 /** A request that goes to an engine. */
-export interface ForwardDecision<Ticket = string> {
+export interface ForwardDecision<Ticket = string> extends PassingMessages {
   readonly kind: 'forward'
   /** `host:port`, the chosen pod first, then the fallbacks for retries. */
   readonly destinations: readonly [string, ...string[]]
@@ -72,7 +80,6 @@ export interface ForwardDecision<Ticket = string> {
   readonly responseHeaders: Readonly<Record<string, string>>
   /** Returns with the turn's end, perhaps to another gateway process. Undefined: nothing to do at the end. */
   readonly ticket: Ticket | undefined
-  readonly observer?: ResponseObserver
 }
 
 /**
@@ -88,6 +95,22 @@ export interface ResponseObserver {
   chunk(bytes: Buffer): 'more' | 'enough'
   /** `complete`: the response was received in full. `broken`: it was not, or its end is not known. */
   end(how: 'complete' | 'broken'): void
+}
+
+/**
+ * Changes the response to a request as it passes, where Envoy sends it. It must not throw or reject. `end` is called
+ * exactly once, and last, however the request or its stream ends.
+ */
+export interface ResponseRewriter {
+  /** The response begins. `pass`: it goes on unchanged, and only `end` follows. */
+  head(status: number, header: (name: string) => readonly string[]): 'rewrite' | 'pass'
+  /**
+   * The next piece of its body, after the one before was returned: what goes on instead, at once or later. `isLast`: the
+   * response was received in full, and nothing may be held back. `bytes` may be kept, as they are.
+   */
+  chunk(bytes: Buffer, isLast: boolean): Buffer | Promise<Buffer>
+  /** Nothing more is asked. */
+  end(): void
 }
 
 export type HeadersDecision<Ticket = string> =

@@ -1,7 +1,7 @@
 import type { Decision } from '../context/context-cache-manager.ts'
 import { loadProtoMethod } from '../protobuf/load-proto-method.ts'
 import { bytesBesideBody } from './bytes-beside-body.ts'
-import { decisionMessage, dynamicMetadata, headerMutation } from './replies.ts'
+import { bodyMutation, decisionMessage, dynamicMetadata, headerMutation } from './replies.ts'
 
 /** Full name of the service, which is also its name in health checks. */
 export const externalProcessorService = 'envoy.service.ext_proc.v3.ExternalProcessor'
@@ -55,10 +55,14 @@ export type ExtProcEvent =
 
 /** What the gateway replies: one per event, plus at most one `extend` before it. */
 export type Reply =
-  /** Continue, with these changes of headers; `destinations` names the pods of a request in Envoy's metadata. */
+  /**
+   * Continue, with these changes of headers; `destinations` names the pods of a request in Envoy's metadata. `body` takes
+   * the place of a piece of the response.
+   */
   | {
       readonly kind: 'continue'
       readonly phase: Phase
+      readonly body?: Buffer
       readonly setHeaders?: Readonly<Record<string, string>>
       readonly removeHeaders?: readonly string[]
       readonly destinations?: string | undefined
@@ -206,9 +210,11 @@ const nothingElse = { response_header_mode: 2, request_trailer_mode: 2, response
 const toMessage = (reply: Reply): object => {
   switch (reply.kind) {
     case 'continue': {
-      const { phase, setHeaders = {}, removeHeaders, destinations } = reply
+      const { phase, setHeaders = {}, removeHeaders, destinations, body } = reply
       const isTrailers = phase === 'request_trailers' || phase === 'response_trailers'
-      const part = isTrailers ? {} : { response: headerMutation(setHeaders, removeHeaders) }
+      const part = isTrailers
+        ? {}
+        : { response: { ...headerMutation(setHeaders, removeHeaders), ...bodyMutation(body) } }
       return { [phase]: part, ...dynamicMetadata(destinations) }
     }
     case 'decision':

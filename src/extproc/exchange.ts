@@ -1,4 +1,10 @@
-import type { Decision, HeadersDecision, ResponseObserver } from '../context/context-cache-manager.ts'
+import type {
+  Decision,
+  HeadersDecision,
+  PassingMessages,
+  ResponseObserver,
+  ResponseRewriter,
+} from '../context/context-cache-manager.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 import type { BodyMode, ExtProcEvent, HeaderLookup, Phase, Reply } from './codec.ts'
 
@@ -27,6 +33,8 @@ export type ExchangeState =
   | { readonly kind: 'decided' }
   /** The same, and the response has an observer. `next`: the part that comes next. */
   | { readonly kind: 'observing'; readonly observer: ResponseObserver; readonly next: 'head' | 'body' }
+  /** The same, and the response has a rewriter, on which the replies wait. */
+  | { readonly kind: 'rewriting'; readonly rewriter: ResponseRewriter; readonly next: 'head' | 'body' }
   /** Envoy answers the client by itself, before a decision. */
   | { readonly kind: 'overtaken' }
   /** The last reply was sent, or none can be. `ended`: this side of the stream is closed. */
@@ -39,7 +47,7 @@ export type ExchangeInput =
   | { readonly kind: 'decision'; readonly decision: HeadersDecision }
   /** The pending decision takes longer. */
   | { readonly kind: 'extend'; readonly milliseconds: number }
-  /** The observer does not need the rest of the response. */
+  /** The observer or rewriter does not need the rest of the response. */
   | { readonly kind: 'enough' }
   /** The server stops: a stream that waits for Envoy alone ends. */
   | { readonly kind: 'drain' }
@@ -59,6 +67,16 @@ export type ExchangeEffect =
   | { readonly kind: 'observe_chunk'; readonly observer: ResponseObserver; readonly bytes: Buffer }
   /** The last call of an observer; each gets exactly one. */
   | { readonly kind: 'observe_end'; readonly observer: ResponseObserver; readonly how: 'complete' | 'broken' }
+  /** Ask the rewriter, and reply with what it returns. */
+  | {
+      readonly kind: 'rewrite_head'
+      readonly rewriter: ResponseRewriter
+      readonly part: Part<'response_headers'>
+    }
+  | { readonly kind: 'rewrite_chunk'; readonly rewriter: ResponseRewriter; readonly part: Part<'response_body'> }
+  | { readonly kind: 'rewrite_trailers'; readonly rewriter: ResponseRewriter }
+  /** The last call of a rewriter; each gets exactly one, after those that it still works on. */
+  | { readonly kind: 'rewrite_end'; readonly rewriter: ResponseRewriter }
   /** An error that an operator should see. Another effect answers the client. */
   | { readonly kind: 'fault'; readonly reason: string }
   /** Close this side: `ok` only where no reply is owed, since Envoy forwards a request whose stream ends well. */
@@ -104,7 +122,9 @@ export const advance = (state: ExchangeState, input: ExchangeInput, maxBodyBytes
     case 'extend':
       return onExtend(state, input.milliseconds)
     case 'enough':
-      return state.kind === 'observing' ? step({ kind: 'decided' }, ...giveUp(state)) : step(state)
+      return state.kind === 'observing' || state.kind === 'rewriting'
+        ? step({ kind: 'decided' }, ...giveUp(state))
+        : step(state)
     case 'drain':
       return state.kind === 'decided' ? step(ended, end('ok')) : step(state)
     case 'half_closed':
@@ -123,13 +143,15 @@ const noBody = Buffer.alloc(0)
 
 const continuePhase = (phase: Phase): ExchangeEffect => ({ kind: 'reply', reply: { kind: 'continue', phase } })
 
-const abortObserver = (observer: ResponseObserver | undefined): readonly ExchangeEffect[] =>
-  observer === undefined ? [] : [{ kind: 'observe_end', observer, how: 'broken' }]
+const abortPassing = ({ observer, rewriter }: PassingMessages): readonly ExchangeEffect[] => [
+  ...(observer === undefined ? [] : [{ kind: 'observe_end', observer, how: 'broken' } as const]),
+  ...(rewriter === undefined ? [] : [{ kind: 'rewrite_end', rewriter } as const]),
+]
 
 /** Releases what still waits for something of a stream that is over. */
 const giveUp = (state: ExchangeState): readonly ExchangeEffect[] => {
   if (state.kind === 'deciding') return [{ kind: 'abort' }]
-  return state.kind === 'observing' ? abortObserver(state.observer) : []
+  return state.kind === 'observing' || state.kind === 'rewriting' ? abortPassing(state) : []
 }
 
 const afterTheEnd = (state: StateOf<'over'>, input: ExchangeInput): ExchangeStep => {
@@ -139,10 +161,10 @@ const afterTheEnd = (state: StateOf<'over'>, input: ExchangeInput): ExchangeStep
 }
 
 const discardLateDecision = (state: ExchangeState, decision: HeadersDecision): ExchangeStep =>
-  step(state, ...abortObserver(observerOf(decision)))
+  step(state, ...abortPassing(passingOf(decision)))
 
-const observerOf = (decision: HeadersDecision): ResponseObserver | undefined =>
-  decision.kind === 'passthrough' || decision.kind === 'forward' ? decision.observer : undefined
+const passingOf = (decision: HeadersDecision): PassingMessages =>
+  decision.kind === 'passthrough' || decision.kind === 'forward' ? decision : {}
 
 const violation = (state: ExchangeState, reason: string): ExchangeStep =>
   step(ended, ...giveUp(state), { kind: 'fault', reason }, end('internal'))
@@ -172,6 +194,7 @@ const onRestOfRequest = (
     }
     case 'decided':
     case 'observing':
+    case 'rewriting':
       return step(state, continuePhase(part.kind))
     case 'fresh':
     case 'deciding':
@@ -214,25 +237,30 @@ const readBody = ({ request, extended }: StateOf<'deciding'>, decide: DecideOnBo
  * resets a stream that the gateway ends first, and Node.js closes a connection with many resets.
  */
 const applyDecision = ({ phase, request }: StateOf<'deciding'>, decision: Decision): ExchangeStep => {
-  const observer = observerOf(decision)
-  const isLast = phase === 'request_headers' && request.responseBodySent && observer === undefined
+  const passing = passingOf(decision)
+  const { observer, rewriter } = passing
+  const passesBy = observer === undefined && rewriter === undefined
+  const isLast = phase === 'request_headers' && request.responseBodySent && passesBy
   const reply: ExchangeEffect = { kind: 'reply', reply: { kind: 'decision', phase, decision, isLast } }
   if (decision.kind !== 'passthrough' && decision.kind !== 'forward') return step(replied, reply)
   if (phase === 'request_trailers')
-    return unsupported(phase, 'a request without a body cannot be changed at its trailers', observer)
-  return observer === undefined || !request.responseBodySent
-    ? step({ kind: 'decided' }, reply, ...abortObserver(observer))
+    return unsupported(phase, 'a request without a body cannot be changed at its trailers', passing)
+  if (!request.responseBodySent) return step({ kind: 'decided' }, reply, ...abortPassing(passing))
+  if (rewriter !== undefined) return step({ kind: 'rewriting', rewriter, next: 'head' }, reply)
+  return observer === undefined
+    ? step({ kind: 'decided' }, reply)
     : step({ kind: 'observing', observer, next: 'head' }, reply)
 }
 
-const unsupported = (phase: RequestPhase, reason: string, observer?: ResponseObserver): ExchangeStep =>
-  step(replied, ...abortObserver(observer), { kind: 'fault', reason }, reject(phase, 'internal_error'))
+const unsupported = (phase: RequestPhase, reason: string, passing: PassingMessages = {}): ExchangeStep =>
+  step(replied, ...abortPassing(passing), { kind: 'fault', reason }, reject(phase, 'internal_error'))
 
 type ResponsePart = Part<'response_headers'> | Part<'response_body'> | Part<'response_trailers'>
 
 /** Each part continues first with the observer's headers. Before a decision it is Envoy's: no route, limit, timeout. */
 const onResponse = (state: ExchangeState, part: ResponsePart): ExchangeStep => {
   if (state.kind === 'decided') return step(state, continuePhase(part.kind))
+  if (state.kind === 'rewriting') return onRewritten(state, part)
   if (state.kind !== 'observing') return step({ kind: 'overtaken' }, ...giveUp(state), continuePhase(part.kind))
   const { observer } = state
   const whole: ExchangeEffect = { kind: 'observe_end', observer, how: 'complete' }
@@ -245,11 +273,28 @@ const onResponse = (state: ExchangeState, part: ResponsePart): ExchangeStep => {
     ]
     return part.endOfStream ? step(decided, ...effects, whole) : step({ ...state, next: 'body' }, ...effects)
   }
-  if (state.next === 'head') return step(decided, continuePhase(part.kind), ...abortObserver(observer))
+  if (state.next === 'head') return step(decided, continuePhase(part.kind), ...abortPassing({ observer }))
   if (part.kind === 'response_trailers') return step(decided, continuePhase(part.kind), whole)
   const effects: readonly ExchangeEffect[] = [
     continuePhase(part.kind),
     { kind: 'observe_chunk', observer, bytes: part.body },
   ]
   return part.endOfStream ? step(decided, ...effects, whole) : step(state, ...effects)
+}
+
+/** Pieces wait for their replies in order; what comes out of order passes by. */
+const onRewritten = (state: StateOf<'rewriting'>, part: ResponsePart): ExchangeStep => {
+  const { rewriter } = state
+  const over: ExchangeState = { kind: 'decided' }
+  const last: ExchangeEffect = { kind: 'rewrite_end', rewriter }
+  if (part.kind === 'response_headers') {
+    if (state.next !== 'head') return step(state, continuePhase(part.kind))
+    return part.endOfStream
+      ? step(over, continuePhase(part.kind), last)
+      : step({ ...state, next: 'body' }, { kind: 'rewrite_head', rewriter, part })
+  }
+  if (state.next === 'head') return step(over, continuePhase(part.kind), last)
+  if (part.kind === 'response_trailers') return step(over, { kind: 'rewrite_trailers', rewriter }, last)
+  const effect: ExchangeEffect = { kind: 'rewrite_chunk', rewriter, part }
+  return part.endOfStream ? step(over, effect, last) : step(state, effect)
 }

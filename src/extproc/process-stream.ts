@@ -90,6 +90,8 @@ export class ProcessStream implements StreamHandler<ExtProcEvent>, RequestScope 
   /** What counts of this stream in `bodyMemory`. */
   #bodyBytes = 0
   #isReadingBody = false
+  /** Settles when the rewriter is done with all that it was asked. */
+  #rewritten: Promise<void> = Promise.resolve()
 
   constructor(stream: GrpcStream<Reply>, options: ProcessOptions) {
     this.#stream = stream
@@ -167,6 +169,14 @@ export class ProcessStream implements StreamHandler<ExtProcEvent>, RequestScope 
           return 'more'
         })
         return
+      case 'rewrite_head':
+        this.#rewriteHead(effect)
+        return
+      case 'rewrite_chunk':
+      case 'rewrite_trailers':
+      case 'rewrite_end':
+        this.#rewritten = this.#rewritten.then(() => this.#rewrite(effect))
+        return
       case 'fault':
         this.#options.hooks.fault(new Error(effect.reason))
         return
@@ -218,6 +228,39 @@ export class ProcessStream implements StreamHandler<ExtProcEvent>, RequestScope 
     if (need === 'enough') this.#take({ kind: 'enough' })
   }
 
+  /** The length that an answer was announced with is not the one that it will have. */
+  #rewriteHead({ rewriter, part: { kind: phase, headers } }: Extract<ExchangeEffect, { kind: 'rewrite_head' }>): void {
+    const isRewritten = rewriter.head(Number(headers(':status')[0] ?? 0), headers) === 'rewrite'
+    this.#continue({ kind: 'continue', phase, removeHeaders: isRewritten ? ['content-length'] : [] })
+    if (!isRewritten) this.#take({ kind: 'enough' })
+  }
+
+  async #rewrite(
+    effect: Extract<ExchangeEffect, { kind: 'rewrite_chunk' | 'rewrite_trailers' | 'rewrite_end' }>,
+  ): Promise<void> {
+    const { rewriter } = effect
+    try {
+      if (effect.kind === 'rewrite_chunk') {
+        const { kind: phase, body: piece, endOfStream } = effect.part
+        const body = await rewriter.chunk(piece, endOfStream)
+        this.#continue({ kind: 'continue', phase, ...(body === piece ? {} : { body }) })
+      } else if (effect.kind === 'rewrite_trailers') {
+        // No reply to trailers has room for what is left.
+        const rest = await rewriter.chunk(noBytes, true)
+        if (rest.length > 0) throw new Error('an answer that is rewritten ended with trailers')
+        this.#continue({ kind: 'continue', phase: 'response_trailers' })
+      } else rewriter.end()
+    } catch (thrown) {
+      this.#options.hooks.fault(thrown)
+      this.#stream.end(endStatus.internal)
+    }
+  }
+
+  #continue(reply: Extract<Reply, { kind: 'continue' }>): void {
+    this.#stream.send(reply)
+    this.#replied(reply)
+  }
+
   #replied(reply: Reply): void {
     if (reply.kind === 'extend') return
     const index = this.#unanswered.findIndex(({ phase }) => phase === reply.phase)
@@ -225,6 +268,8 @@ export class ProcessStream implements StreamHandler<ExtProcEvent>, RequestScope 
     if (answered !== undefined) this.#options.hooks.message(answered.phase, this.#options.now() - answered.sinceMs)
   }
 }
+
+const noBytes = Buffer.alloc(0)
 
 const endStatus: Readonly<Record<Extract<ExchangeEffect, { kind: 'end' }>['status'], StreamStatus>> = {
   ok: { code: 'ok' },

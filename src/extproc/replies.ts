@@ -48,11 +48,16 @@ const forward = (
   pods: readonly string[],
   part: Omit<Partial<ForwardDecision>, 'kind' | 'destinations'>,
 ): object => {
-  const { path, splice, expectModel: model, ticket: turn, requestHeaders = {}, responseHeaders = {} } = part
+  const { path, splice, expectModel: model, ticket: turn, requestHeaders = {}, responseHeaders = {}, body } = part
   const lines = Object.entries(responseHeaders).map(([name, value]) => `${name}:${value}\n`)
-  const setHeaders = { ...withoutFraming(requestHeaders), ...(path === undefined ? {} : { ':path': path }) }
+  const setHeaders = {
+    ...withoutFraming(requestHeaders),
+    ...(path === undefined ? {} : { ':path': path }),
+    // Envoy compares it with a body that takes the place of a buffered one.
+    ...(body === undefined ? {} : { 'content-length': String(body.length) }),
+  }
   return {
-    [phase]: { response: headerMutation(setHeaders) },
+    [phase]: { response: { ...headerMutation(setHeaders), ...bodyMutation(body) } },
     ...dynamicMetadata(listOf(pods), { splice, model, turn, headers: lines.join('') }),
   }
 }
@@ -97,6 +102,12 @@ export const headerMutation = (headers: Headers, remove: readonly string[] = [])
   Object.keys(headers).length === 0 && remove.length === 0
     ? {}
     : { header_mutation: { ...headerOptions(headers), remove_headers: remove } }
+
+/** The part of a CommonResponse that puts something in the place of a body. Undefined: it passes unchanged. */
+export const bodyMutation = (body: Buffer | undefined): object => {
+  if (body === undefined) return {}
+  return { body_mutation: body.length === 0 ? { clear_body: true } : { body } }
+}
 
 const overwriteOrAdd = 2
 

@@ -2,6 +2,7 @@ import type {
   ContextCacheManager,
   ForwardDecision,
   ResponseObserver,
+  ResponseRewriter,
   TurnEnd,
 } from '../../context/context-cache-manager.ts'
 import { type AnswerReader, createAnswerReader, isEventStream } from '../../openai/answer-reader.ts'
@@ -16,6 +17,7 @@ export type Forwarded = Pick<ForwardDecision, 'responseHeaders' | 'ticket'> & {
   /** Of the request: an error takes the form of its API. */
   readonly path: string | undefined
   readonly observer: ResponseObserver | undefined
+  readonly rewriter: ResponseRewriter | undefined
 }
 
 interface AnswerParts {
@@ -43,6 +45,7 @@ export class PassingAnswer {
   readonly #parts: AnswerParts
   #reader: AnswerReader | undefined
   #observer: Forwarded['observer']
+  #rewriter: Forwarded['rewriter']
   #sentMs: number | undefined
   #head: Pick<TurnEnd, 'status' | 'servedBy' | 'upstreamFailed' | 'isStream'> | undefined
   #ttfbMs: number | undefined
@@ -53,6 +56,7 @@ export class PassingAnswer {
     this.#forwarded = forwarded
     this.#parts = parts
     this.#observer = forwarded.observer
+    this.#rewriter = forwarded.rewriter
   }
 
   get hasBegun(): boolean {
@@ -87,11 +91,19 @@ export class PassingAnswer {
     if (isGood && this.#forwarded.ticket !== undefined)
       this.#reader = createAnswerReader(contentType, headers('content-encoding'))
     this.#observe((observer) => observer.head(status, headers))
+    if (this.#rewriter?.head(status, headers) === 'pass') this.#endRewriter()
     const isOurs = Object.keys(responseHeaders).length > 0
+    const ours = isOurs ? ownHeaders.filter((name) => headers(name).length > 0) : []
     return {
       setHeaders: { ...(isGood ? responseHeaders : {}), ...this.#forwarded.observer?.setHeaders },
-      removeHeaders: isOurs ? ownHeaders.filter((name) => headers(name).length > 0) : [],
+      // The length that an answer was announced with is not the one that it will have.
+      removeHeaders: this.#rewriter === undefined ? ours : [...ours, 'content-length'],
     }
+  }
+
+  /** What goes on in place of a piece of the answer, which {@link chunk} has taken. Undefined: the piece itself. */
+  rewritten(bytes: Buffer, isLast: boolean): Buffer | Promise<Buffer> | undefined {
+    return this.#rewriter?.chunk(bytes, isLast)
   }
 
   chunk(bytes: Buffer): void {
@@ -109,6 +121,7 @@ export class PassingAnswer {
       observer.end(how)
       return 'more'
     })
+    this.#endRewriter()
     const { isWhole, usage } = this.#reader?.result() ?? { isWhole: true, usage: undefined }
     const head = this.#head ?? { status: 0, servedBy: undefined, upstreamFailed: false }
     this.#endTurn({
@@ -126,6 +139,11 @@ export class PassingAnswer {
     this.#isRefused = true
     this.#head ??= { status, servedBy: undefined, upstreamFailed: false }
     this.end('broken')
+  }
+
+  #endRewriter(): void {
+    this.#rewriter?.end()
+    this.#rewriter = undefined
   }
 
   #endTurn(end: TurnEnd): void {

@@ -7,6 +7,7 @@ import type { ExtProcEvent, Reply } from '../codec.ts'
 import type { GrpcStream, StreamHandler } from '../grpc-stream.ts'
 import { decideSafely, type ProcessOptions } from '../process-stream.ts'
 import { destinationKey, listOf } from '../replies.ts'
+import { AnswerPieces } from './answer-pieces.ts'
 import { BodySender } from './body-sender.ts'
 import { type Forwarded, PassingAnswer } from './passing-answer.ts'
 import { headersToRemove, toPickRequest } from './picker-request.ts'
@@ -43,7 +44,7 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
   readonly #stream: GrpcStream<Reply>
   readonly #options: ProcessOptions
   readonly #requestBody: BodySender
-  readonly #responseBody: BodySender
+  readonly #answerPieces: AnswerPieces
   readonly #abort = new AbortController()
   #state: RequestState = { kind: 'fresh' }
   readonly #kept = new KeptBytes()
@@ -55,14 +56,12 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
   #bodyEnd: 'open' | 'ended' | 'trailers' = 'open'
   #sinceMs = 0
   #path: string | undefined
-  /** Sent instead of the answer's body. */
-  #ownBody: Buffer | undefined
 
   constructor(stream: GrpcStream<Reply>, options: ProcessOptions) {
     this.#stream = stream
     this.#options = options
     this.#requestBody = new BodySender(stream, 'request_body')
-    this.#responseBody = new BodySender(stream, 'response_body')
+    this.#answerPieces = new AnswerPieces(stream, (error) => options.hooks.fault(error))
   }
 
   get signal(): AbortSignal {
@@ -89,14 +88,11 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
         this.#answerBegins(event)
         return
       case 'response_body':
-        this.#sendAnswer(event)
         this.#answer?.chunk(event.body)
-        if (event.endOfStream) this.#answer?.end('complete')
+        this.#answerPieces.pass(event, this.#answer)
         return
       case 'response_trailers':
-        this.#responseBody.flush()
-        this.#stream.send({ kind: 'continue', phase: 'response_trailers' })
-        this.#answer?.end('complete')
+        this.#answerPieces.pass({ body: noBytes, endOfStream: true, hasTrailers: true }, this.#answer)
         return
       case 'unknown':
         this.#violation('a message of an unknown kind')
@@ -106,7 +102,7 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
   halfClosed(): void {
     const isUndecided = this.#isUndecided
     this.#giveUp()
-    this.#responseBody.flush()
+    this.#answerPieces.flush()
     this.#stream.end(
       isUndecided ? { code: 'cancelled', message: 'the request ended before its decision' } : { code: 'ok' },
     )
@@ -156,7 +152,12 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
     const { maxBodyBytes } = this.#options
     const forward: Partial<ForwardDecision> = decision.kind === 'forward' ? decision : {}
     const { path, responseHeaders = {}, ticket, splice, expectModel } = forward
-    const { destinations: pods, requestHeaders, observer } = decision
+    const { destinations: pods, requestHeaders, observer, rewriter, body: newBody } = decision
+    if (newBody !== undefined) {
+      this.#kept.take()
+      this.#kept.adopt(newBody)
+      this.#count()
+    }
     const destinations = listOf(pods)
     this.#stream.send({
       kind: 'continue',
@@ -171,7 +172,7 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
       ),
       destinations,
     })
-    const answer = this.#answerTo({ responseHeaders, ticket, pod: pods[0], observer })
+    const answer = this.#answerTo({ responseHeaders, ticket, pod: pods[0], observer, rewriter })
     const isChanged = !request.endOfStream && (splice !== undefined || expectModel !== undefined)
     const body = isChanged ? createBodySplicer({ splice, maxBytes: maxBodyBytes }) : undefined
     this.#state = { kind: 'forwarding', body, answer }
@@ -309,22 +310,17 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
       return
     }
     const { setHeaders, removeHeaders, body } = answer.head(event)
-    this.#ownBody = event.endOfStream ? undefined : body
+    this.#answerPieces.replaceBy(event.endOfStream ? undefined : body)
     this.#stream.send({ kind: 'continue', phase, setHeaders, removeHeaders })
     if (event.endOfStream) answer.end('complete')
-  }
-
-  #sendAnswer({ body, endOfStream }: Extract<ExtProcEvent, { kind: 'response_body' }>): void {
-    const own = this.#ownBody
-    if (own === undefined) this.#responseBody.add(body, endOfStream)
-    else if (endOfStream) this.#responseBody.add(own, endOfStream)
   }
 
   /** A decision that comes too late: its turn ends at once. */
   #discard(decision: HeadersDecision): void {
     if (decision.kind !== 'forward' && decision.kind !== 'passthrough') return
     const { ticket } = decision.kind === 'forward' ? decision : { ticket: undefined }
-    this.#answerTo({ responseHeaders: {}, ticket, pod: undefined, observer: decision.observer }).end('broken')
+    const { observer, rewriter } = decision
+    this.#answerTo({ responseHeaders: {}, ticket, pod: undefined, observer, rewriter }).end('broken')
   }
 
   #answerTo(forwarded: Omit<Forwarded, 'path'>): PassingAnswer {

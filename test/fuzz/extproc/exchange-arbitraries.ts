@@ -74,11 +74,22 @@ const anyObserved: fc.Arbitrary<ExchangeInput> = fc.nat().map((seed) => ({
   },
 }))
 
+/** A decision with a rewriter of its own. */
+const anyRewritten: fc.Arbitrary<ExchangeInput> = fc.nat().map(() => ({
+  kind: 'decision',
+  decision: {
+    kind: 'passthrough',
+    destinations: [],
+    rewriter: { head: () => 'rewrite', chunk: (bytes) => bytes, end: () => {} },
+  },
+}))
+
 /** Anything that can happen to a stream, likely things more often. */
 const anyInput: fc.Arbitrary<ExchangeInput> = fc.oneof(
   { weight: 6, arbitrary: anyMessage },
   { weight: 4, arbitrary: fc.constantFrom(pass, reject, needBody, needBody) },
   { weight: 3, arbitrary: anyObserved },
+  { weight: 3, arbitrary: anyRewritten },
   { weight: 1, arbitrary: fc.constant(enough) },
   {
     weight: 1,
@@ -94,6 +105,10 @@ export const anyStory: fc.Arbitrary<readonly ExchangeInput[]> = fc.oneof(
   fc.array(anyInput, { maxLength: 30 }),
   fc.tuple(anyHeaders, fc.array(anyInput, { maxLength: 30 })).map(([first, rest]) => [first, ...rest]),
   fc
-    .tuple(fc.boolean().map(headersWithResponse), anyObserved, fc.array(anyInput, { maxLength: 30 }))
+    .tuple(
+      fc.boolean().map(headersWithResponse),
+      fc.oneof(anyObserved, anyRewritten),
+      fc.array(anyInput, { maxLength: 30 }),
+    )
     .map(([first, decision, rest]) => [first, decision, ...rest]),
 )

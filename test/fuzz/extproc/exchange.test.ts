@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import type { ResponseObserver } from '../../../src/context/context-cache-manager.ts'
+import type { ResponseObserver, ResponseRewriter } from '../../../src/context/context-cache-manager.ts'
 import type { Reply } from '../../../src/extproc/codec.ts'
 import {
   advance,
@@ -42,14 +42,23 @@ const isForward = (reply: Reply): boolean => reply.kind === 'decision' && reply.
 const isRejection = (reply: Reply): boolean => reply.kind === 'decision' && reply.decision.kind === 'reject'
 const isResponse = ({ input }: Trace[number]): boolean => input?.kind.startsWith('response') ?? false
 
+/** Whose reply a rewriter is asked for. */
+const rewritten: Readonly<Partial<Record<ExchangeEffect['kind'], string>>> = {
+  rewrite_head: 'response_headers',
+  rewrite_chunk: 'response_body',
+  rewrite_trailers: 'response_trailers',
+}
+
 /** Phases that still wait for a reply after `trace`, each reply taken by the first of its phase. */
 const waiting = (trace: Trace): readonly string[] => {
   const open: string[] = []
   for (const { input, effect } of trace) {
     if (input?.kind.startsWith('re')) open.push(input.kind)
-    if (effect?.kind !== 'reply' || !('phase' in effect.reply)) continue
-    const index = open.indexOf(effect.reply.phase)
-    if (index < 0) throw new Error(`a reply to a ${effect.reply.phase} that was not sent`)
+    const replied = effect?.kind === 'reply' && 'phase' in effect.reply ? effect.reply.phase : undefined
+    const phase = replied ?? (effect && rewritten[effect.kind])
+    if (phase === undefined) continue
+    const index = open.indexOf(phase)
+    if (index < 0) throw new Error(`a reply to a ${phase} that was not sent`)
     open.splice(index, 1)
   }
   return open
@@ -66,6 +75,13 @@ const observersOf = (inputs: readonly ExchangeInput[]): readonly ResponseObserve
       : [],
   )
 
+const rewritersOf = (inputs: readonly ExchangeInput[]): readonly ResponseRewriter[] =>
+  inputs.flatMap((input) =>
+    input.kind === 'decision' && input.decision.kind === 'passthrough' && input.decision.rewriter !== undefined
+      ? [input.decision.rewriter]
+      : [],
+  )
+
 /** What holds for every stream. */
 const rules: Readonly<Record<string, (run: Run) => boolean>> = {
   'a request waits for a reply only while a decision or a body is still to come': ({ trace, state }) =>
@@ -78,13 +94,14 @@ const rules: Readonly<Record<string, (run: Run) => boolean>> = {
   'a stream ends once, and nothing follows but the end of an observer that came late': ({ trace }) => {
     const effects = effectsOf(trace)
     const end = effects.findIndex(({ kind }) => kind === 'end')
-    return end < 0 || effects.slice(end + 1).every(({ kind }) => kind === 'observe_end')
+    return end < 0 || effects.slice(end + 1).every(({ kind }) => kind === 'observe_end' || kind === 'rewrite_end')
   },
 
   'a rejection is the last reply': ({ trace }) => {
     const effects = effectsOf(trace)
     const rejected = effects.findIndex((effect) => effect.kind === 'reply' && isRejection(effect.reply))
-    return rejected < 0 || effects.slice(rejected + 1).every(({ kind }) => kind === 'observe_end' || kind === 'end')
+    const mayFollow = ['observe_end', 'rewrite_end', 'end']
+    return rejected < 0 || effects.slice(rejected + 1).every(({ kind }) => mayFollow.includes(kind))
   },
 
   'a stream ends well only after a half close, or in a drain after its decision': ({ trace }) => {
@@ -124,6 +141,16 @@ const rules: Readonly<Record<string, (run: Run) => boolean>> = {
     return observersOf(inputs).every((observer) => {
       const received = effects.filter((effect) => 'observer' in effect && effect.observer === observer)
       return /^(observe_head (observe_chunk )*)?observe_end$/.test(received.map(({ kind }) => kind).join(' '))
+    })
+  },
+
+  'a rewriter receives at most one head, then pieces, then one end': ({ inputs }) => {
+    const effects = effectsOf(play([...inputs, closed]).trace)
+    return rewritersOf(inputs).every((rewriter) => {
+      const received = effects.filter((effect) => 'rewriter' in effect && effect.rewriter === rewriter)
+      return /^(rewrite_head (rewrite_chunk )*(rewrite_trailers )?)?rewrite_end$/.test(
+        received.map(({ kind }) => kind).join(' '),
+      )
     })
   },
 

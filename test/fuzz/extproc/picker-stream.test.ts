@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import type { HeadersDecision } from '../../../src/context/context-cache-manager.ts'
+import type { Decision, HeadersDecision } from '../../../src/context/context-cache-manager.ts'
 import type { ExtProcEvent, Reply } from '../../../src/extproc/codec.ts'
 import { GatewayError } from '../../../src/openai/gateway-error.ts'
 import { createBodySplicer } from '../../../src/openai/splice-body.ts'
@@ -22,6 +22,25 @@ const forward: HeadersDecision = {
   expectModel: undefined,
   responseHeaders: { 'x-context-cache': 'hit' },
   ticket: 't',
+}
+/** Holds back what it gets until the next piece, and takes its time with every other one. */
+const rewritten = (): HeadersDecision => {
+  let held = ''
+  let number = 0
+  return {
+    ...forward,
+    body: Buffer.from('{"new":true}'),
+    rewriter: {
+      head: () => 'rewrite',
+      chunk: (bytes, isLast) => {
+        const out = Buffer.from(`${held}${isLast ? bytes.toString() : ''}`.toUpperCase())
+        held = bytes.toString()
+        number += 1
+        return number % 2 === 0 ? nextTurn(out) : out
+      },
+      end: () => {},
+    },
+  }
 }
 const decisions: Readonly<Record<string, HeadersDecision>> = {
   forward,
@@ -53,7 +72,7 @@ const anyBody = fc.oneof(
 /** A request and its answer in Envoy's order, with the decision at any place, which then end at any place. */
 const anyStory: fc.Arbitrary<Story> = fc
   .record({
-    decision: fc.constantFrom(...Object.keys(decisions)),
+    decision: fc.constantFrom(...Object.keys(decisions), 'rewritten'),
     body: anyBody,
     answer: texts(fc.constantFrom('{', '"usage":{"prompt_tokens":1}', '}')),
     decideAt: fc.nat(9),
@@ -89,6 +108,7 @@ const play = async ({ decision, steps }: Story): Promise<StreamHarness> => {
   const stream = openStream(
     async () => {
       await decided.opened
+      if (decision === 'rewritten') return { kind: 'need-body', decide: async () => rewritten() as Decision }
       return decisions[decision] ?? forward
     },
     { maxBodyBytes, bodyMemory },
@@ -135,14 +155,21 @@ const rules: Readonly<Record<string, (story: Story, stream: StreamHarness) => bo
     const parts = pieces(stream, 'request_body')
     const out = textOf(parts)
     const isSpliced = !['unchanged', 'passthrough'].includes(story.decision)
-    const whole = isSpliced ? splicedOf(story.body) : story.body.join('')
+    const body = story.decision === 'rewritten' ? ['{"new":true}'] : story.body
+    const whole = isSpliced ? splicedOf(body) : body.join('')
     const ends = parts.filter(({ endOfStream }) => endOfStream).length
     if (ends > 1 || (ends === 1 && parts.at(-1)?.endOfStream !== true)) return false
     if (whole === undefined) return !out.includes(splice)
     return ends === 1 ? out === whole || out === '' || !out.endsWith('}') : whole.startsWith(out)
   },
-  'an answer passes unchanged': (story, stream) =>
-    textOf(pieces(stream, 'response_body')) === textOf(received(story, 'response_body')),
+  'an answer passes unchanged, or as far as it came, as it is rewritten': (story, stream) => {
+    const [out, came] = [pieces(stream, 'response_body'), received(story, 'response_body')]
+    const head = stream.sent.some((reply) => reply.kind === 'continue' && reply.phase === 'request_headers')
+    if (story.decision !== 'rewritten' || !head) return textOf(out) === textOf(came)
+    const isWhole = came.at(-1)?.endOfStream === true
+    const whole = textOf(came).toUpperCase()
+    return isWhole ? textOf(out) === whole && out.at(-1)?.endOfStream === true : whole.startsWith(textOf(out))
+  },
   'a turn that was decided ends once, and counts only with the whole answer': (story, stream) => {
     const isTurn = !['passthrough', 'reject'].includes(story.decision)
     const head = stream.sent.some((reply) => reply.kind === 'continue' && reply.phase === 'request_headers')

@@ -97,6 +97,10 @@ const describeEffect = (effect: ExchangeEffect): string => {
       return `observe ${effect.how}`
     case 'decide_on_headers':
     case 'observe_head':
+    case 'rewrite_head':
+    case 'rewrite_chunk':
+    case 'rewrite_trailers':
+    case 'rewrite_end':
     case 'abort':
     case 'fault':
       return effect.kind

@@ -5,7 +5,14 @@ test('the first token of a picker’s answer is the first byte of its body, not 
   let nowMs = 0
   const ended: unknown[] = []
   const answer = new PassingAnswer(
-    { responseHeaders: {}, ticket: 't', pod: '10.0.0.1:8000', path: '/v1/completions', observer: undefined },
+    {
+      responseHeaders: {},
+      ticket: 't',
+      pod: '10.0.0.1:8000',
+      path: '/v1/completions',
+      observer: undefined,
+      rewriter: undefined,
+    },
     {
       service: { endTurn: async (end) => void ended.push(end) },
       fault: (error) => {
