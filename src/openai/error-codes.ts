@@ -57,6 +57,7 @@ export const errorCodes = {
     message:
       'Send one credential, such as "Authorization: Bearer YOUR_KEY" or "x-api-key: YOUR_KEY". Sessions belong to it.',
   },
+  mutually_exclusive_parameters: { status: 400, message: 'Two parameters are given of which only one may be.' },
   session_not_found: {
     status: 404,
     message: 'No such session. It may have expired or been deleted; create a new one with POST /v1/context.',
