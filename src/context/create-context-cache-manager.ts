@@ -18,12 +18,14 @@ import type {
 } from './context-cache-manager.ts'
 import type { RequestOutcome, RequestRoute } from './context-events.ts'
 import { type CreateSettings, createCreateSession } from './create-session.ts'
+import { createDecideChain } from './decide-chain.ts'
 import { createActiveTurns, type EndTurnParts, type EndTurnSettings } from './end-turn.ts'
 import { createHitCheck } from './hit-check.ts'
+import { createKeptResponses, type KeptResponsesParts } from './kept-responses.ts'
 import { createManageResponses, historyPathOf } from './manage-responses.ts'
 import { createManageSessions } from './manage-sessions.ts'
 import { promptFromHeaders } from './named-prompt.ts'
-import { createNamedRequests } from './named-requests.ts'
+import { createNamedRequests, type DecideUnnamed } from './named-requests.ts'
 import { createSessionOperations } from './operate-sessions.ts'
 import { createTenantOperations } from './operate-tenants.ts'
 import { listedModel, type Pools } from './pools.ts'
@@ -61,6 +63,8 @@ export type ContextParts = Omit<TurnParts, 'hitCheck'> &
     readonly responseCache?: ResponseCacheParts | undefined
     /** Undefined: responses and conversations are not kept. */
     readonly responses?: HistoryParts | undefined
+    /** Of turns that continue them. Undefined: none does. */
+    readonly keptResponses?: KeptResponsesParts | undefined
     /** Undefined: only `secret` is accepted. */
     readonly former?: FormerSecret | undefined
     /** A clock that never goes back, milliseconds. */
@@ -90,6 +94,16 @@ export const createContextCacheManager = (given: ContextParts, settings: Context
   const responseCache =
     parts.responseCache && createResponseCacheHandler({ ...parts.responseCache, tenants, slices }, settings)
 
+  const decideUnnamed =
+    (request: GatewayRequest): DecideUnnamed =>
+    async (name, by) => {
+      if (request.pick !== undefined) return plain.generate(request, name, by)
+      return name === undefined ? { kind: 'passthrough', destinations: [] } : passForeign(request, name)
+    }
+  const decideChain = createDecideChain({ slices, useSession, useNamed: useNamedSession, decideUnnamed }, settings)
+  const keptResponses =
+    parts.keptResponses && createKeptResponses({ ...parts.keptResponses, tenants, slices, decideChain }, settings)
+
   /** Without a session a name only groups requests. */
   const passForeign = (request: GatewayRequest, id: string): Decision<TurnTicket> => {
     const affinityKey = foreignKeyOf(id)
@@ -116,11 +130,9 @@ export const createContextCacheManager = (given: ContextParts, settings: Context
       return waits ? { kind: 'need-body', decide: (body, bodyScope) => use(bodyScope, body) } : use(scope)
     }
     if (containsSessionId(ids)) throw new GatewayError('invalid_session_id', { param: 'x-session-id' })
-    return decideNamed(request, { api, cached, scope }, async (name = id, by) => {
-      if (cached !== undefined) return cachedResponse(cached)
-      if (request.pick !== undefined) return plain.generate(request, name, by)
-      return name === undefined ? { kind: 'passthrough', destinations: [] } : passForeign(request, name)
-    })
+    return decideNamed(request, { api, cached, scope }, async (name = id, by) =>
+      cached === undefined ? decideUnnamed(request)(name, by) : cachedResponse(cached),
+    )
   }
 
   /** Paths that Envoy's own routes leave to the engines where the gateway is no endpoint picker. */
@@ -149,7 +161,9 @@ export const createContextCacheManager = (given: ContextParts, settings: Context
             ? { kind: 'passthrough', destinations: [] }
             : plain.generate(request, undefined, scope)
         const decide = (by: RequestScope, cached?: CacheHit) => decideTurn(request, api, by, cached)
-        return responseCache?.(request, api, decide) ?? decide(scope)
+        const decideAsUsual = async (by: RequestScope) => responseCache?.(request, api, decide) ?? decide(by)
+        const kept = api === 'responses' ? keptResponses?.(request, decideAsUsual) : undefined
+        return kept ?? decideAsUsual(scope)
       }
       case 'contexts':
         if (request.method === 'POST') return createSession(request, undefined)

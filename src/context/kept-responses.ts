@@ -1,0 +1,212 @@
+import { untilAborted, withinLimit } from '../async/deadline.ts'
+import type { Slices } from '../async/slices.ts'
+import { GatewayError } from '../openai/gateway-error.ts'
+import { type AnswerRewriter, createAnswerRewriter, type HeldBytes } from '../responses/answer-rewriter.ts'
+import { expandBody } from '../responses/expand-body.ts'
+import type { AppendOutcome, Chain, Continued, FinishedTurn, ResponseHistory } from '../responses/response-history.ts'
+import { type ResponsesTurn, readResponsesTurn } from '../responses/responses-turn.ts'
+import type { TenantKey } from '../sessions/session-record.ts'
+import type { Decision, GatewayRequest, HeadersDecision, RequestScope } from './context-cache-manager.ts'
+import type { DecideChain, DecideChainSettings } from './decide-chain.ts'
+import { checkSpliceable, parseTtlHeader, type TtlBounds, turnIdFor } from './request-headers.ts'
+import type { Tenants } from './tenant.ts'
+import type { TurnTicket } from './turn-ticket.ts'
+
+/** What keeps the responses of `POST /v1/responses`. */
+export interface KeptResponsesParts {
+  readonly history: ResponseHistory
+  /** How long a response is kept, in seconds, where its request does not say. */
+  readonly ttlSeconds: number
+  /** Longest request with its history, and longest answer, bytes. */
+  readonly maxBodyBytes: number
+  readonly memory: HeldBytes
+  /** What became of an answer that was to be kept. Must not throw. */
+  readonly onKept: (outcome: AppendOutcome['kind'] | 'unavailable', error?: unknown) => void
+}
+
+export interface KeptResponsesSettings extends TtlBounds, DecideChainSettings {
+  /** How long a turn holds its conversation, unless it ends before. */
+  readonly leaseMs: number
+}
+
+/** The end of an answer waits no longer than this for the store: Envoy gives a reply two seconds. */
+const keepTimeoutMs = 1500
+
+/**
+ * Turns of `POST /v1/responses` whose engine keeps nothing: the history goes in front of the new items, and the answer is
+ * kept when it is complete. `asUsual` decides on a request that asks for neither. Undefined: Envoy does not send the body.
+ * What it returns rejects with GatewayError.
+ */
+export const createKeptResponses = (
+  parts: KeptResponsesParts & {
+    readonly tenants: Tenants
+    readonly slices: Slices
+    readonly decideChain: DecideChain
+  },
+  settings: KeptResponsesSettings,
+) => {
+  const { history, memory, slices } = parts
+
+  /** While secrets are rotated, a chain may be of the tenant by the other one. */
+  const open = async (
+    request: GatewayRequest,
+    tenant: TenantKey,
+    continued: Continued,
+  ): Promise<{ readonly owner: TenantKey; readonly chain: Chain }> => {
+    const openAs = (owner: TenantKey) =>
+      history.open({ tenant: owner, continued }).catch((cause: unknown) => {
+        throw new GatewayError('session_store_unavailable', { cause })
+      })
+    const own = await openAs(tenant)
+    const former = own.kind === 'unknown' ? parts.tenants.formerTenantOf(request) : undefined
+    const outcome = former === undefined ? own : await openAs(former)
+    switch (outcome.kind) {
+      case 'found':
+        return { owner: former ?? tenant, chain: outcome.chain }
+      case 'unknown':
+        throw notFound(continued)
+      case 'locked':
+        throw new GatewayError('conversation_locked', { headers: { 'x-should-retry': 'true', 'retry-after': '1' } })
+    }
+  }
+
+  /** No tenant, no history: an engine answers what asks for none. */
+  const tenantOf = (request: GatewayRequest, { continued }: ResponsesTurn): TenantKey | undefined => {
+    try {
+      return parts.tenants.tenantOf(request)
+    } catch (error) {
+      if (continued === undefined && error instanceof GatewayError) return undefined
+      throw error
+    }
+  }
+
+  const rewriterOf = (turn: OpenTurn): AnswerRewriter => {
+    const { tenant, after, items, bytes, asked } = turn
+    const keep = async ({ id, response }: { readonly id: string; readonly response: string }): Promise<boolean> => {
+      const inputItems = items.map(String)
+      const finished = { tenant, after, inputItems, responseId: id, response, ttlSeconds: turn.ttlSeconds }
+      try {
+        const outcome = await withinLimit(keepTimeoutMs, (late) =>
+          untilAborted(history.append(finished), late, () => undefined),
+        )
+        parts.onKept(outcome?.kind ?? 'unavailable')
+        return outcome?.kind === 'stored'
+      } catch (error) {
+        parts.onKept('unavailable', error)
+        return false
+      }
+    }
+    // Without room for one more, the answer passes, and says that it is not kept.
+    const hasRoom = asked.store && memory.heldBytes + bytes <= memory.maxBytes
+    const heldBytes = hasRoom ? bytes : 0
+    memory.heldBytes += heldBytes
+    const rewriter = createAnswerRewriter({
+      maxJsonDepth: settings.maxJsonDepth,
+      maxJsonKeys: settings.maxJsonKeys,
+      asked: { ...asked, store: hasRoom },
+      keep,
+      maxHeldBytes: parts.maxBodyBytes,
+      memory,
+      slices,
+    })
+    return {
+      ...rewriter,
+      end: () => {
+        rewriter.end()
+        memory.heldBytes -= heldBytes
+        release(turn)
+      },
+    }
+  }
+
+  /** A lock that is not released in this way ends by itself. */
+  const release = ({ tenant, after }: Pick<OpenTurn, 'tenant' | 'after'>): void => {
+    if (after.kind !== 'conversation') return
+    history.release({ tenant, conversationId: after.id, turnId: after.turnId }).catch(() => {})
+  }
+
+  const decideOpen = async (
+    request: GatewayRequest,
+    { body, read, turn, chain }: { body: Buffer; read: ResponsesTurn; turn: OpenTurn; chain: Chain },
+    scope: RequestScope,
+  ): Promise<Decision<TurnTicket>> => {
+    const { maxBodyBytes: maxBytes } = parts
+    try {
+      const expanded = await slices.run(expandBody(body, read, { history: chain.items, maxBytes }), scope.signal)
+      scope.releaseBody()
+      const decision = await parts.decideChain(request, { body: expanded, root: chain.root }, scope)
+      if (decision.kind === 'forward' || decision.kind === 'passthrough')
+        return { ...decision, body: expanded, rewriter: rewriterOf(turn) }
+      release(turn)
+      return decision
+    } catch (error) {
+      release(turn)
+      throw error
+    }
+  }
+
+  const decide = async (
+    request: GatewayRequest,
+    body: Buffer,
+    { scope, asUsual }: { readonly scope: RequestScope; readonly asUsual: DecideAsUsual },
+  ): Promise<Decision<TurnTicket>> => {
+    const read = await slices.run(readResponsesTurn(body, settings), scope.signal)
+    const tenant = read.keeps || read.continued !== undefined ? tenantOf(request, read) : undefined
+    if (tenant === undefined) {
+      const usual = await asUsual(scope)
+      return usual.kind === 'need-body' ? usual.decide(body, scope) : usual
+    }
+    const ttlSeconds = parseTtlHeader(request, settings) ?? parts.ttlSeconds
+    const { keeps, items } = read
+    const common = { items, bytes: body.length, ttlSeconds }
+    const asked = { previousResponseId: undefined, conversationId: undefined, store: keeps }
+    if (read.continued === undefined) {
+      const chain = { root: history.newRoot(), items: [], bytes: 0, model: undefined }
+      const turn = { ...common, tenant, asked, after: { kind: 'first', root: chain.root } } as const
+      return decideOpen(request, { body, read, turn, chain }, scope)
+    }
+    const { kind, id } = read.continued
+    const turnId = turnIdFor(request)
+    const continued: Continued = kind === 'response' ? { kind, id } : { kind, id, turnId, lockMs: settings.leaseMs }
+    const { owner, chain } = await open(request, tenant, continued)
+    const [previousResponseId, conversationId] = kind === 'response' ? [id, undefined] : [undefined, id]
+    const turn = {
+      ...common,
+      tenant: owner,
+      asked: { ...asked, previousResponseId, conversationId },
+      after: kind === 'response' ? { kind, id } : { kind, id, turnId },
+    } as const
+    return decideOpen(request, { body, read, turn, chain }, scope)
+  }
+
+  return (request: GatewayRequest, asUsual: DecideAsUsual): HeadersDecision<TurnTicket> | undefined => {
+    if (request.method !== 'POST' || request.endOfStream || !request.bodyReadable) return undefined
+    checkSpliceable(request)
+    return { kind: 'need-body', decide: (body, scope) => decide(request, body, { scope, asUsual }) }
+  }
+}
+
+/** Decides on a request as if no responses were kept. */
+export type DecideAsUsual = (scope: RequestScope) => Promise<HeadersDecision<TurnTicket>>
+
+/** A turn that is to be kept when its answer is complete. */
+interface OpenTurn extends Pick<FinishedTurn, 'tenant' | 'after' | 'ttlSeconds'> {
+  /** Its new items; they retain the request's body, which has so many bytes. */
+  readonly items: readonly Buffer[]
+  readonly bytes: number
+  readonly asked: Parameters<typeof createAnswerRewriter>[0]['asked']
+}
+
+const notFound = ({ kind, id }: Continued): GatewayError => {
+  // An id of any length may be sent.
+  const shown = id.slice(0, 100)
+  return kind === 'response'
+    ? new GatewayError('previous_response_not_found', {
+        param: 'previous_response_id',
+        message: `Previous response with id '${shown}' not found.`,
+      })
+    : new GatewayError('conversation_not_found', {
+        param: 'conversation',
+        message: `Conversation with id '${shown}' not found.`,
+      })
+}
