@@ -18,6 +18,8 @@ export interface EnvoyAddresses {
   readonly bodyNames?: readonly string[] | undefined
   /** The gateway's connector. Default: `llamacpp-slots`. With any other, requests without a session are not changed. */
   readonly connector?: string | undefined
+  /** The gateway keeps responses. Default: false. */
+  readonly keepsResponses?: boolean | undefined
 }
 
 /**
@@ -50,8 +52,13 @@ export const readEnvoyConfig = async (file: EnvoyConfigFile, addresses: EnvoyAdd
   }
   if ((addresses.connector ?? 'llamacpp-slots') !== 'llamacpp-slots') forwardUnchanged(document)
   if (addresses.bodyNames !== undefined) readBodyNames(document, addresses.bodyNames)
-  return document.toString({ lineWidth: 0 })
+  const text = document.toString({ lineWidth: 0 })
+  return addresses.keepsResponses === true ? withResponsesRoute(text) : text
 }
+
+/** The edit that envoy.yaml describes for responses that are kept. deploy/envoy/picker.yaml has no such route. */
+const withResponsesRoute = (text: string): string =>
+  text.replace(/^( *)# (- \{ match: \{ path: \/v1\/responses \}.*)$/m, '$1$2')
 
 /** The edit that envoy.yaml describes for engines that keep requests without a session apart by themselves. */
 const forwardUnchanged = (document: Document): void => {

@@ -111,6 +111,7 @@ export const startStack = async (settings: RunSettings, launch: StackLaunch): Pr
         gateways: [gateway.extproc],
         bodyNames: ['prompt_cache_key', 'session_id'],
         connector: env['CTX_KV_CONNECTOR'] || env['CONNECTOR'] || undefined,
+        keepsResponses: env['CTX_RESPONSES_STORE'] === 'true' || file.getIn(['responses', 'store']) === true,
       },
     }),
   )

@@ -157,6 +157,7 @@ export const startStack = async (options: StackOptions = {}): Promise<Stack> => 
         gateways: gateways.map((gateway) => gateway.extproc),
         connector: options.env?.['CONNECTOR'],
         bodyNames: options.bodyNames,
+        keepsResponses: options.env?.['CTX_RESPONSES_STORE'] === 'true',
       },
       change: (text) => {
         const patient = options.envoyWaits === undefined ? text.replaceAll(/timeout: [12]s/g, 'timeout: 60s') : text
