@@ -21,6 +21,7 @@ import { createWarnings } from '../telemetry/warnings.ts'
 import { createContextEvents } from './context-events.ts'
 import { createPool } from './create-pool.ts'
 import { updateGauges } from './gauges.ts'
+import { createKeptResponsesParts } from './kept-responses.ts'
 import { currentCounts, poolFacts } from './operators-facts.ts'
 import {
   createConfiguredAdmission,
@@ -78,6 +79,7 @@ export const createApp = async (
   const warnings = createWarnings(parts.log)
   const { store, forPool, openHistory, onFault } = await createStores(live, { log, metrics, warnings })
   const former = createFormerSecret(config.tenant.previousSecret)
+  const history = createConfiguredHistory(live, { openHistory, former })
   const activity = new Activity()
   const tracing = await createConfiguredTracing(config, { log, version: parts.version })
   const recorded = createContextEvents(metrics, log, { onStoreFault: onFault, warnings, activity })
@@ -99,7 +101,8 @@ export const createApp = async (
       admission,
       former,
       responseCache: createResponseCaching(config, metrics),
-      responses: createConfiguredHistory(live, { openHistory, former }),
+      responses: history,
+      keptResponses: history && createKeptResponsesParts(live, { ...history, log }),
       nowMs: () => performance.now(),
       tracer: tracing?.tracer,
     },

@@ -10,6 +10,7 @@ import { createResponseCaptures } from '../responsecache/response-capture.ts'
 import type { HistoryParts } from '../responses/answer-requests.ts'
 import { createResponseHistory } from '../responses/create-response-history.ts'
 import type { HistoryStore } from '../responses/history-store.ts'
+import type { ResponseHistory } from '../responses/response-history.ts'
 import type { PodState } from '../routing/pod.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -91,7 +92,7 @@ export const createResponseCaching = (config: Config, metrics: Metrics): Respons
 export const createConfiguredHistory = (
   live: LiveConfig,
   parts: { readonly openHistory: () => HistoryStore; readonly former: FormerSecret | undefined },
-): HistoryParts | undefined => {
+): (HistoryParts & { readonly history: ResponseHistory }) | undefined => {
   const { responses, tenant } = live.current
   if (!responses.store) return undefined
   return createResponseHistory({

@@ -1,0 +1,24 @@
+import type { LiveConfig } from '../config/live-config.ts'
+import type { KeptResponsesParts } from '../context/kept-responses.ts'
+import type { ResponseHistory } from '../responses/response-history.ts'
+import type { Logger } from '../telemetry/logger.ts'
+
+/** Memory of the turns under way, unless two of the largest take more: their new items, and what is held of answers. */
+const maxHeldBytes = 128 * 1024 * 1024
+
+/** What turns use that continue responses and conversations. */
+export const createKeptResponsesParts = (
+  live: LiveConfig,
+  { history, log }: { readonly history: ResponseHistory; readonly log: Logger },
+): KeptResponsesParts => {
+  const { turns, sessions } = live.current
+  return {
+    history,
+    ttlSeconds: sessions.defaultTtlSeconds,
+    maxBodyBytes: turns.maxBodyBytes,
+    memory: { maxBytes: Math.max(maxHeldBytes, 2 * turns.maxBodyBytes), heldBytes: 0 },
+    onKept: (outcome, err) => {
+      if (outcome !== 'stored') log.warn('a response was not kept', { outcome, err })
+    },
+  }
+}

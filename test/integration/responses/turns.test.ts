@@ -1,0 +1,84 @@
+import { describe, expect, test } from '@jest/globals'
+import { openai } from '../support/client.ts'
+import { untilStored } from '../support/sessions.ts'
+import { embeddedPods } from '../support/stack.ts'
+import { useStack } from '../support/use-stack.ts'
+import { type Answer, ask, type Continues, newItems } from './support.ts'
+
+const turns = 10
+
+describe.each(['lua', 'picker'] as const)('in the wiring %s', (wiring) => {
+  const stack = useStack({
+    wiring,
+    env: { CTX_RESPONSES_STORE: 'true' },
+    pods: embeddedPods({ contextTokensPerSlot: 8192 }),
+  })
+  const client = () => openai(stack.url, { headers: { 'routing-strategy': 'round-robin' } })
+
+  describe.each([{ stream: true }, { stream: false }])('with stream: $stream', ({ stream }) => {
+    test('ten turns with tools by previous_response_id start from the KV of all that went before, on any pod', async () => {
+      let continues: Continues | undefined
+      let history = 0
+      const pods = new Set<string | null>()
+      const sessions = new Set<string | null>()
+      for (let turn = 1; turn <= turns; turn += 1) {
+        const { answer, cache, session } = await ask(client(), { input: newItems(turn), continues, stream })
+        sessions.add(session)
+        const previous = continues?.previous_response_id ?? null
+        expect(answer).toMatchObject({ previous_response_id: previous, store: true })
+        const { input_tokens = 0, output_tokens = 0, input_tokens_details } = answer.usage ?? {}
+        if (turn === 1) expect(cache).toBe('miss; reason=new_session')
+        else {
+          expect(cache).toMatch(/^hit; /)
+          expect(input_tokens_details?.cached_tokens ?? 0).toBeGreaterThanOrEqual(0.9 * history)
+        }
+        history = input_tokens + output_tokens
+        continues = { previous_response_id: answer.id }
+        const { kv } = await untilStored(stack, session ?? '', turn)
+        pods.add(kv.pod)
+      }
+      expect(sessions.size).toBe(1)
+      expect(pods.size).toBe(2)
+    })
+  })
+
+  test('two continuations of one response do not see each other', async () => {
+    const root = await ask(client(), { input: 'the trunk', stream: false })
+    const continues = { previous_response_id: root.answer.id }
+    const left = await ask(client(), { input: 'the left branch', continues, stream: true })
+    const right = await ask(client(), { input: 'the right branch', continues, stream: true })
+    const grown = await ask(client(), {
+      input: 'more',
+      continues: { previous_response_id: left.answer.id },
+      stream: false,
+    })
+    const alone = await ask(client(), {
+      input: 'more',
+      continues: { previous_response_id: right.answer.id },
+      stream: false,
+    })
+    const tokens = ({ answer }: { readonly answer: Answer }) => answer.usage?.input_tokens ?? 0
+    expect(tokens(left)).toBeLessThan(tokens(grown))
+    expect(tokens(right)).toBeLessThan(tokens(alone))
+    // Neither has the other's question and answer in it.
+    expect(tokens(alone) - tokens(right)).toBeLessThan(tokens(left))
+  })
+
+  test('the history of another caller is unknown', async () => {
+    const { answer } = await ask(client(), { input: 'mine', stream: false })
+    const other = openai(stack.url, { apiKey: 'another' })
+    const asked = ask(other, { input: 'yours?', continues: { previous_response_id: answer.id }, stream: false })
+    await expect(asked).rejects.toMatchObject({ status: 400, code: 'previous_response_not_found' })
+  })
+
+  test('store: false is honoured', async () => {
+    const answer = await client().responses.create({
+      model: 'tiny-random',
+      input: 'a',
+      store: false,
+      max_output_tokens: 2,
+    })
+    const asked = ask(client(), { input: 'b', continues: { previous_response_id: answer.id }, stream: false })
+    await expect(asked).rejects.toMatchObject({ code: 'previous_response_not_found' })
+  })
+})
