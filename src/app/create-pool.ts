@@ -14,7 +14,7 @@ import type { PodState } from '../routing/pod.ts'
 import { createPolicies } from '../routing/policies.ts'
 import { createRedisCostModelStore } from '../routing/redis/redis-cost-model-store.ts'
 import { createRouter } from '../routing/router.ts'
-import { serviceOf } from '../routing/served-models.ts'
+import { contextTokensOf, serviceOf } from '../routing/served-models.ts'
 import { createTtftPredictor } from '../routing/ttft-predictor.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -124,6 +124,7 @@ export const createPool = async (
   const pool: Pool = {
     name,
     serves: (model) => serviceOf(pods.pods(), model, poolConfig.models),
+    contextTokens: (model) => contextTokensOf(pods.pods(), model),
     get router() {
       return router
     },

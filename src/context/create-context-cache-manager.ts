@@ -102,7 +102,8 @@ export const createContextCacheManager = (given: ContextParts, settings: Context
     }
   const decideChain = createDecideChain({ slices, useSession, useNamed: useNamedSession, decideUnnamed }, settings)
   const keptResponses =
-    parts.keptResponses && createKeptResponses({ ...parts.keptResponses, tenants, slices, decideChain }, settings)
+    parts.keptResponses &&
+    createKeptResponses({ ...parts.keptResponses, pools: parts.pools, tenants, slices, decideChain }, settings)
 
   /** Without a session a name only groups requests. */
   const passForeign = (request: GatewayRequest, id: string): Decision<TurnTicket> => {

@@ -8,8 +8,10 @@ import { type ResponsesTurn, readResponsesTurn } from '../responses/responses-tu
 import type { TenantKey } from '../sessions/session-record.ts'
 import type { Decision, GatewayRequest, HeadersDecision, RequestScope } from './context-cache-manager.ts'
 import type { DecideChain, DecideChainSettings } from './decide-chain.ts'
+import type { Pools } from './pools.ts'
 import { checkSpliceable, parseTtlHeader, type TtlBounds, turnIdFor } from './request-headers.ts'
 import type { Tenants } from './tenant.ts'
+import { createTruncation } from './truncation.ts'
 import type { TurnTicket } from './turn-ticket.ts'
 
 /** What keeps the responses of `POST /v1/responses`. */
@@ -29,6 +31,9 @@ export interface KeptResponsesSettings extends TtlBounds, DecideChainSettings {
   readonly leaseMs: number
 }
 
+/** In the answer to a turn with `truncation: auto`: how many of the oldest items were left out. */
+const truncatedHeader = 'x-context-truncated-items'
+
 /** The end of an answer waits no longer than this for the store: Envoy gives a reply two seconds. */
 const keepTimeoutMs = 1500
 
@@ -39,6 +44,7 @@ const keepTimeoutMs = 1500
  */
 export const createKeptResponses = (
   parts: KeptResponsesParts & {
+    readonly pools: Pick<Pools, 'forModel'>
     readonly tenants: Tenants
     readonly slices: Slices
     readonly decideChain: DecideChain
@@ -46,6 +52,7 @@ export const createKeptResponses = (
   settings: KeptResponsesSettings,
 ) => {
   const { history, memory, slices } = parts
+  const truncate = createTruncation(parts, settings)
 
   /** While secrets are rotated, a chain may be of the tenant by the other one. */
   const open = async (
@@ -135,8 +142,13 @@ export const createKeptResponses = (
       const expanded = await slices.run(expandBody(body, read, { history: chain.items, maxBytes }), scope.signal)
       scope.releaseBody()
       const decision = await parts.decideChain(request, { body: expanded, root: chain.root }, scope)
-      if (decision.kind === 'forward' || decision.kind === 'passthrough')
-        return { ...decision, body: expanded, rewriter: rewriterOf(turn) }
+      const { leftOut = 0 } = turn.asked
+      if (decision.kind === 'passthrough') return { ...decision, body: expanded, rewriter: rewriterOf(turn) }
+      if (decision.kind === 'forward') {
+        const told = leftOut === 0 ? {} : { [truncatedHeader]: String(leftOut) }
+        const responseHeaders = { ...decision.responseHeaders, ...told }
+        return { ...decision, responseHeaders, body: expanded, rewriter: rewriterOf(turn) }
+      }
       release(turn)
       return decision
     } catch (error) {
@@ -168,12 +180,14 @@ export const createKeptResponses = (
     const { kind, id } = read.continued
     const turnId = turnIdFor(request)
     const continued: Continued = kind === 'response' ? { kind, id } : { kind, id, turnId, lockMs: settings.leaseMs }
-    const { owner, chain } = await open(request, tenant, continued)
+    const { owner, chain: whole } = await open(request, tenant, continued)
+    const leftOut = await truncate(owner, read, whole).catch(() => 0)
+    const chain = { ...whole, items: whole.items.slice(leftOut) }
     const [previousResponseId, conversationId] = kind === 'response' ? [id, undefined] : [undefined, id]
     const turn = {
       ...common,
       tenant: owner,
-      asked: { ...asked, previousResponseId, conversationId },
+      asked: { ...asked, previousResponseId, conversationId, leftOut },
       after: kind === 'response' ? { kind, id } : { kind, id, turnId },
     } as const
     return decideOpen(request, { body, read, turn, chain }, scope)

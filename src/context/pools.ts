@@ -13,6 +13,8 @@ export interface Pool {
   readonly name: string
   /** How the pool serves a model. Reads memory only. */
   serves(model: string): ModelService
+  /** Tokens that a prompt of the model and its answer may have together. Undefined: no engine tells. Default: undefined. */
+  readonly contextTokens?: (model: string) => number | undefined
   readonly router: Router
   readonly pods: Pick<PodSource, 'pods' | 'turnStarted' | 'turnEnded' | 'markUnhealthy'>
   readonly kv: KvCache

@@ -9,7 +9,12 @@ export interface AskedFor {
   readonly conversationId: string | undefined
   /** The answer is kept. */
   readonly store: boolean
+  /** How many of the oldest items of the history were left out. Default: none. */
+  readonly leftOut?: number
 }
+
+/** Member of a response that says how many of the oldest items of its history were left out. */
+export const leftOutMember = 'truncated_items'
 
 /** A response object of an engine, whole or in an event of its stream. */
 export interface AnswerObject {
@@ -21,7 +26,7 @@ export interface AnswerObject {
   readonly text: Buffer
 }
 
-const names = ['id', 'object', 'status', 'error', 'previous_response_id', 'store', 'conversation']
+const names = ['id', 'object', 'status', 'error', 'previous_response_id', 'store', 'conversation', leftOutMember]
 const finalStates: ReadonlySet<unknown> = new Set(['completed', 'incomplete'])
 const maxIdLength = 512
 
@@ -43,12 +48,13 @@ export function* rewriteAnswer(
   }
 }
 
-const valuesOf = ({ previousResponseId, conversationId, store }: AskedFor) =>
+const valuesOf = ({ previousResponseId, conversationId, store, leftOut = 0 }: AskedFor) =>
   new Map([
     ['previous_response_id', json(previousResponseId ?? null)],
     ['store', json(store)],
     // Engines know nothing of conversations.
     ...(conversationId === undefined ? [] : [['conversation', json({ id: conversationId })] as const]),
+    ...(leftOut === 0 ? [] : [[leftOutMember, json(leftOut)] as const]),
   ])
 
 const json = (value: unknown): readonly Buffer[] => [Buffer.from(JSON.stringify(value))]

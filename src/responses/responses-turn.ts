@@ -14,13 +14,25 @@ export interface ResponsesTurn {
   readonly keeps: boolean
   /** `truncation` is `auto`: the oldest items may be left out. */
   readonly mayTruncate: boolean
+  /** Undefined: none is given, or none that an engine has. */
+  readonly model: string | undefined
+  /** `max_output_tokens`. Undefined: it is not given. */
+  readonly answerTokens: number | undefined
   /** The new items of `input`, each JSON; a text is a message of the user. Views of the body, but for such a message. */
   readonly items: readonly Buffer[]
   /** Where the members stand that {@link expandBody} changes. */
   readonly scan: Extract<JsonScan, { kind: 'object' }>
 }
 
-const names = ['input', 'store', 'previous_response_id', 'conversation', 'background', 'truncation'] as const
+const names = [
+  'input',
+  'store',
+  'previous_response_id',
+  'conversation',
+  'background',
+  'truncation',
+  'max_output_tokens',
+] as const
 type Name = (typeof names)[number]
 
 /**
@@ -54,6 +66,8 @@ export function* readResponsesTurn(body: Buffer, limits: JsonLimits): SlicedWork
       (conversationId === undefined ? undefined : { kind: 'conversation', id: conversationId }),
     keeps: flag('store', read('store')) ?? true,
     mayTruncate: read('truncation') === 'auto',
+    model: modelIn(body, members.get('model')),
+    answerTokens: countIn(read('max_output_tokens')),
     items: yield* itemsIn(body, members.get('input')),
     scan,
   }
@@ -80,6 +94,11 @@ const idIn = (name: Name, value: unknown): string | undefined => {
 
 const idOf = (value: unknown): unknown =>
   typeof value === 'object' && value !== null && 'id' in value ? value.id : undefined
+
+const modelIn = (body: Buffer, member: JsonMember | undefined): string | undefined => member && textIn(body, member)
+
+const countIn = (value: unknown): number | undefined =>
+  typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? value : undefined
 
 const openArray = 0x5b
 const quote = 0x22
