@@ -4,10 +4,8 @@ import { model } from '../support/client.ts'
 export type Answer = OpenAI.Responses.Response
 export type Input = OpenAI.Responses.ResponseInput
 
-/** What a turn continues. */
-export interface Continues {
-  readonly previous_response_id: string
-}
+/** What continues: the last response, or a conversation. */
+export type Continues = { readonly previous_response_id: string } | { readonly conversation: string }
 
 export const tools: OpenAI.Responses.Tool[] = [
   {

@@ -16,15 +16,27 @@ describe.each(['lua', 'picker'] as const)('in the wiring %s', (wiring) => {
   const client = () => openai(stack.url, { headers: { 'routing-strategy': 'round-robin' } })
 
   describe.each([{ stream: true }, { stream: false }])('with stream: $stream', ({ stream }) => {
-    test('ten turns with tools by previous_response_id start from the KV of all that went before, on any pod', async () => {
-      let continues: Continues | undefined
+    test.each<{
+      by: string
+      first: () => Promise<Continues | undefined>
+      next: (answer: Answer) => Continues | undefined
+    }>([
+      { by: 'previous_response_id', first: async () => undefined, next: ({ id }) => ({ previous_response_id: id }) },
+      {
+        by: 'conversation',
+        first: async () => ({ conversation: (await client().conversations.create()).id }),
+        next: ({ conversation }) => (conversation ? { conversation: conversation.id } : undefined),
+      },
+    ])('ten turns with tools by $by start from the KV of all that went before, on any pod', async ({ first, next }) => {
+      let continues = await first()
       let history = 0
       const pods = new Set<string | null>()
       const sessions = new Set<string | null>()
       for (let turn = 1; turn <= turns; turn += 1) {
         const { answer, cache, session } = await ask(client(), { input: newItems(turn), continues, stream })
         sessions.add(session)
-        const previous = continues?.previous_response_id ?? null
+        const previous =
+          continues !== undefined && 'previous_response_id' in continues ? continues.previous_response_id : null
         expect(answer).toMatchObject({ previous_response_id: previous, store: true })
         const { input_tokens = 0, output_tokens = 0, input_tokens_details } = answer.usage ?? {}
         if (turn === 1) expect(cache).toBe('miss; reason=new_session')
@@ -33,7 +45,7 @@ describe.each(['lua', 'picker'] as const)('in the wiring %s', (wiring) => {
           expect(input_tokens_details?.cached_tokens ?? 0).toBeGreaterThanOrEqual(0.9 * history)
         }
         history = input_tokens + output_tokens
-        continues = { previous_response_id: answer.id }
+        continues = next(answer)
         const { kv } = await untilStored(stack, session ?? '', turn)
         pods.add(kv.pod)
       }
