@@ -203,6 +203,13 @@ describe('the chart', () => {
     expect(allowed.includes('x-claude-code-agent-id')).toBe(named.includes('x-claude-code-session-id'))
   })
 
+  test('turns of /v1/responses cross to the gateway where responses are kept', async () => {
+    const withEnvoy = [...base, '--set', 'envoy.enabled=true']
+    const on = await acceptedByEnvoy(await render(...withEnvoy, '--set', 'config.responses.store=true'))
+    const off = await acceptedByEnvoy(await render(...withEnvoy))
+    expect([on, off].map((text) => /path: \/v1\/responses$/m.test(text))).toEqual([true, false])
+  })
+
   test.each([
     ['without engines', redis, /Name the engines/],
     ['of two gateways without Redis', engines, /share sessions through Redis/],
