@@ -78,8 +78,7 @@ const partitionsOfCluster = 64
 
 /** Three primaries without replicas, which would take their processors. */
 export const openClusterStore = async (): Promise<StoreUnderBench> => {
-  // Nobody takes over here: a busy node is no reason to say that the cluster is down.
-  const cluster = await startTestRedisCluster({ replicas: 0, settings: { 'cluster-node-timeout': 60_000 } })
+  const cluster = await startTestRedisCluster({ replicas: 0 })
   const connection = await createRedisConnection({
     url: cluster.url,
     topology: { kind: 'cluster' },

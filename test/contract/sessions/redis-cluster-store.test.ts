@@ -3,7 +3,7 @@ import { clusterUnderTest } from './age-redis-store.ts'
 import { describeSessionStore } from './session-store-suite.ts'
 import { testOptions } from './store-under-test.ts'
 
-const cluster = useTestRedisCluster()
+const cluster = useTestRedisCluster({ replicas: 0 })
 
 const onCorrupted = (): never => {
   throw new Error('The store cannot read a record of its own')

@@ -4,7 +4,7 @@ import { type RunningRedis, startRedis } from '../../../playground/start-redis.t
 import { type BusProxy, startBusProxy } from './bus-proxy.ts'
 
 /** How long a node may be silent before its peers suspect it. */
-export const nodeTimeoutMs = 500
+export const nodeTimeoutMs = 1_000
 
 /** A node of a cluster, and a plain client that speaks to it alone. */
 export interface ClusterNode {
