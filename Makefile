@@ -9,7 +9,7 @@
 # make soak       mixed traffic with faults on real parts for 30 minutes (MINUTES=…); `make test` has 3 minutes of it
 # make bench-fleet  what a fleet of conversations gets with and without the gateway; the other benches: docs/performance.md
 
-.PHONY: run test test-agents test-cluster test-picker check build install unit integration test-memory-store vllm-up test-vllm bench-ttft bench-gateway bench-sessions bench-kv-events bench-waiting-turns bench-fleet bench-abuse soak clean
+.PHONY: run test test-agents test-cluster test-picker check build install unit integration test-memory-store vllm-up test-vllm bench-ttft bench-gateway bench-sessions bench-kv-events bench-waiting-turns bench-pods bench-fleet bench-abuse soak clean
 
 # Node.js 24, which the packages bring along (docs/adr/0041-node-24-comes-with-the-packages.md).
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
@@ -71,6 +71,9 @@ bench-gateway: build
 
 bench-sessions: install
 	node --max-old-space-size=8192 --expose-gc bench/sessions/main.ts $(ARGS)
+
+bench-pods: install
+	node bench/pods.ts $(ARGS)
 
 soak: build
 	MINUTES=$(or $(MINUTES),30) npm run --silent soak

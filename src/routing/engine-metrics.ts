@@ -24,6 +24,12 @@ const fieldsByName: ReadonlyMap<string, keyof typeof noLoad> = new Map([
 /** One series for each set of adapters that vLLM has met, in a label; the value is the time it was last met. */
 const adaptersName = 'vllm:lora_requests_info'
 
+/** Whether a line begins with one of these names. */
+const isOfLoad = (line: string): boolean => {
+  const name = line.slice(0, line.search(/[ \t{]/))
+  return fieldsByName.has(name) || name === adaptersName
+}
+
 /** Name, labels (quoted, with braces and escaped quotes or not), a value that is not negative, perhaps a timestamp. */
 const sample =
   /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:[ \t]*\{((?:[^"}]|"(?:[^"\\]|\\.)*")*)\})?[ \t]*(\+?[0-9][0-9.eE+-]*)(?:[ \t]+-?[0-9]+)?[ \t\r]*$/
@@ -38,6 +44,8 @@ export const parseEngineMetrics = (text: string): EngineLoad | undefined => {
   let isReported = false
   let adapters: { readonly metAt: number; readonly names: ReadonlySet<string> } | undefined
   for (const line of text.split('\n')) {
+    // Most lines are of histograms: to read them all takes a gateway of 1,000 pods a processor.
+    if (!isOfLoad(line)) continue
     const [, name = '', labels = '', digits] = sample.exec(line) ?? []
     const field = fieldsByName.get(name)
     const value = Number(digits)
