@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createServer, type Server, type TlsOptions } from 'node:tls'
+import { createServer, type Server } from 'node:tls'
 import { inspect } from 'node:util'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { startRedis } from '../../../playground/start-redis.ts'
@@ -12,6 +12,7 @@ import { type MadeCertificate, makeCertificate } from '../../support/certificate
 import { documentedRights } from '../../support/documented-rights.ts'
 import { eventually } from '../../support/eventually.ts'
 import { listenLocally } from '../../support/local-server.ts'
+import { startTestRedisCluster } from '../../support/redis-cluster/start-test-redis-cluster.ts'
 import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
 import { scriptOf } from './script-of.ts'
 
@@ -84,30 +85,31 @@ test('a user with the rights that docs/redis.md lists works on one server', asyn
 describe('TLS', () => {
   let dir: string
   let own: MadeCertificate
-  let server: Server
+  let servers: Server[]
   beforeEach(async () => {
     dir = await mkdtemp(join(tmpdir(), 'redis-tls-'))
+    servers = []
     redis = await startTestRedis()
     own = await makeCertificate('localhost')
     for (const [name, pem] of Object.entries(own)) await writeFile(join(dir, name), pem)
   })
   afterEach(async () => {
-    server?.close()
+    for (const server of servers) server.close()
     await rm(dir, { recursive: true, force: true })
   })
 
   /** TLS in front of Redis, since not every Redis is built with it. Clients show a certificate of the same authority. */
-  const startFront = async (options: TlsOptions = {}): Promise<string> => {
-    const { port } = redis.server
-    server = createServer({ ...own, requestCert: true, rejectUnauthorized: true, ...options }, (client) => {
+  const openFront = async (port: number): Promise<number> => {
+    const server = createServer({ ...own, requestCert: true, rejectUnauthorized: true }, (client) => {
       const redisSocket = connect(port, '127.0.0.1')
       client.on('error', () => redisSocket.destroy()).on('close', () => redisSocket.destroy())
       redisSocket.on('error', () => client.destroy()).on('close', () => client.destroy())
       client.pipe(redisSocket).pipe(client)
     })
-    server.on('tlsClientError', () => {})
-    return `rediss://localhost:${await listenLocally(server)}`
+    servers.push(server)
+    return listenLocally(server.on('tlsClientError', () => {}))
   }
+  const startFront = async (): Promise<string> => `rediss://localhost:${await openFront(redis.server.port)}`
   const ca = () => join(dir, 'ca')
   const client = () => ({ certificate: join(dir, 'cert'), key: join(dir, 'key') })
 
@@ -120,7 +122,7 @@ describe('TLS', () => {
     // The server's authority is another one from now on, and the file says so; the connection is lost.
     const next = await makeCertificate('localhost', 'next')
     for (const [name, pem] of Object.entries(next)) await writeFile(join(dir, name), pem)
-    server.setSecureContext(next)
+    servers[0]?.setSecureContext(next)
     await redis.raw.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
     await eventually(() => connection.get('key'))
   })
@@ -140,6 +142,24 @@ describe('TLS', () => {
       await expect(connection.get('key')).rejects.toBeInstanceOf(RedisUnavailableError)
       return faults.some((message) => fault.test(message))
     })
+  })
+
+  test('nodes of a cluster are verified by the names that they announce', async () => {
+    const settings = { 'cluster-announce-hostname': 'localhost', 'cluster-preferred-endpoint-type': 'hostname' }
+    const cluster = await startTestRedisCluster({ replicas: 0, settings, openFront })
+    try {
+      const url = `rediss://localhost:${cluster.nodes[0]?.clientPort}`
+      const connection = await cluster.connect({ url, tls: { ca: ca(), ...client() } })
+      for (const key of ['a', 'b', 'c', 'd', 'e', 'f']) {
+        await eventually(() => connection.set(key, 'value', keepMs))
+        expect(await connection.get(key)).toBe('value')
+      }
+      expect(new Set(await Promise.all(['a', 'b', 'c', 'd', 'e', 'f'].map((key) => cluster.primaryOf(key)))).size).toBe(
+        3,
+      )
+    } finally {
+      await cluster.close()
+    }
   })
 
   test('a file that is missing is named', async () => {

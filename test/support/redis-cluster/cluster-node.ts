@@ -14,6 +14,8 @@ export interface ClusterNode {
   readonly id: string
   readonly host: '127.0.0.1'
   readonly port: number
+  /** Where the cluster says that clients reach it: `port`, unless something stands in front of it. */
+  readonly clientPort: number
   /** Answers as this node does, with MOVED and ASK too. */
   readonly raw: Redis
   readonly announcedBusPort: number
@@ -33,12 +35,15 @@ export interface ClusterNodeOptions {
   readonly canSpeak: (sender: string, receiver: string) => boolean
   /** Further settings, as in redis.conf. */
   readonly settings?: Readonly<Record<string, string | number>> | undefined
+  /** Opens a port for clients in front of the node's. Default: none. Nodes cannot follow each other through it. */
+  readonly openFront?: ((port: number) => Promise<number>) | undefined
 }
 
 /** Starts a node that belongs to no cluster yet, behind a proxy for its bus. */
 export const startClusterNode = async (options: ClusterNodeOptions): Promise<ClusterNode> => {
   const [port = 0, busPort = 0, announcedBusPort = 0] = await freePorts(3)
   const dir = `${options.dir}/node-${options.index}`
+  const clientPort = (await options.openFront?.(port)) ?? port
   const start = () =>
     startRedis({
       dir,
@@ -46,6 +51,7 @@ export const startClusterNode = async (options: ClusterNodeOptions): Promise<Clu
       settings: {
         'cluster-enabled': 'yes',
         'cluster-port': busPort,
+        'cluster-announce-port': clientPort,
         'cluster-announce-bus-port': announcedBusPort,
         'cluster-node-timeout': nodeTimeoutMs,
         'repl-diskless-sync-delay': 0,
@@ -72,6 +78,7 @@ export const startClusterNode = async (options: ClusterNodeOptions): Promise<Clu
       id,
       host: '127.0.0.1',
       port,
+      clientPort,
       raw,
       announcedBusPort,
       server: () => server,

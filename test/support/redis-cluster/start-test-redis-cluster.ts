@@ -52,6 +52,8 @@ export interface TestRedisClusterOptions {
   readonly replicas?: number
   /** Further settings of every node, as in redis.conf. */
   readonly settings?: Readonly<Record<string, string | number>>
+  /** Opens a port for clients in front of a node's; `url` has those. Default: none. Only without replicas. */
+  readonly openFront?: (port: number) => Promise<number>
 }
 
 /** Where nobody can take over, a busy machine is no reason to say that the cluster is down. */
@@ -61,7 +63,7 @@ const isOk = async (node: ClusterNode): Promise<boolean> => (await stateAt(node)
 
 /** Starts the nodes one after the other and joins them. They end with `close`, and with this process. */
 export const startTestRedisCluster = async (options: TestRedisClusterOptions = {}): Promise<TestRedisCluster> => {
-  const { primaries = 3, replicas = 1 } = options
+  const { primaries = 3, replicas = 1, openFront } = options
   const settings = replicas === 0 ? { 'cluster-node-timeout': neverMs, ...options.settings } : options.settings
   const dir = await mkdtemp(join(tmpdir(), 'test-redis-cluster-'))
   const nodes: ClusterNode[] = []
@@ -71,7 +73,7 @@ export const startTestRedisCluster = async (options: TestRedisClusterOptions = {
 
   const addNode = async (): Promise<ClusterNode> => {
     const canSpeak = (sender: string, receiver: string): boolean => !isCut.has(sender) && !isCut.has(receiver)
-    const node = await startClusterNode({ index: nodes.length, dir, canSpeak, settings })
+    const node = await startClusterNode({ index: nodes.length, dir, canSpeak, settings, openFront })
     nodes.push(node)
     return node
   }
@@ -120,7 +122,7 @@ export const startTestRedisCluster = async (options: TestRedisClusterOptions = {
     throw error
   }
 
-  const url = `redis://${nodes.map(({ host, port }) => `${host}:${port}`).join(',')}`
+  const url = `redis://${nodes.map(({ host, clientPort }) => `${host}:${clientPort}`).join(',')}`
   return {
     nodes,
     url,
