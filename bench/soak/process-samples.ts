@@ -25,15 +25,16 @@ export interface Watched {
   readonly samples: ProcessSample[]
 }
 
-/** How much the median of the last quarter is above that of the quarter before it, as a share. */
+/**
+ * How much the least of the last quarter is above that of the quarter before it, as a share: what is kept. In between,
+ * memory swings by what is not collected yet, up to the 64 MiB of a gateway's young generation.
+ */
 export const growthOf = ({ samples }: Watched): number => {
   const quarter = Math.floor(samples.length / 4)
-  const last = medianOf(samples.slice(-quarter))
-  const before = medianOf(samples.slice(-2 * quarter, -quarter))
-  return before === 0 ? 0 : last / before - 1
+  const last = leastOf(samples.slice(-quarter))
+  const before = leastOf(samples.slice(-2 * quarter, -quarter))
+  return before > 0 && Number.isFinite(last) ? last / before - 1 : 0
 }
 
-const medianOf = (samples: readonly ProcessSample[]): number => {
-  const sorted = samples.map(({ residentBytes }) => residentBytes).sort((a, b) => a - b)
-  return sorted[Math.floor(sorted.length / 2)] ?? 0
-}
+const leastOf = (samples: readonly ProcessSample[]): number =>
+  Math.min(...samples.map(({ residentBytes }) => residentBytes))
