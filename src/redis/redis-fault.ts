@@ -9,6 +9,9 @@ import { RedisScriptError, RedisUnavailableError } from './redis-connection.ts'
 const refusals =
   /\b(READONLY|OOM|LOADING|NOPERM|NOAUTH|WRONGPASS|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|UNKILLABLE|MISCONF|NOREPLICAS)\b|The user executing the script can't|ACL failure in script/
 
+/** Of ioredis, when a cluster redirected or put off a command at every try. The last answer may be a MOVED that says nothing. */
+const isPutOff = (error: Error): boolean => error.message.startsWith('Too many Cluster redirections')
+
 /** Redis gave no answer in time. Only this fault costs the caller time, so only this one opens the circuit breaker. */
 export class RedisSilentError extends RedisUnavailableError {}
 
@@ -27,7 +30,8 @@ export const withoutArguments = (error: unknown): Error => {
 export const toRedisFault = (error: unknown, action: string): RedisUnavailableError | RedisScriptError => {
   if (error instanceof RedisSilentError) return error
   const cause = withoutArguments(error)
-  if (cause.name !== 'ReplyError') return new RedisUnavailableError(`Redis cannot be reached for ${action}`, { cause })
-  if (refusals.test(cause.message)) return new RedisUnavailableError(`Redis refused ${action}`, { cause })
+  const isAnswer = cause.name === 'ReplyError' || isPutOff(cause)
+  if (!isAnswer) return new RedisUnavailableError(`Redis cannot be reached for ${action}`, { cause })
+  if (isPutOff(cause) || refusals.test(cause.message)) return new RedisUnavailableError(`Redis refused ${action}`, { cause })
   return new RedisScriptError(`Redis failed at ${action}`, { cause })
 }

@@ -25,6 +25,11 @@ test.each([
   expect(fault.message).toBe('Redis refused begin')
 })
 
+test('a cluster that puts a command off until the last try refuses it, whatever that answered', () => {
+  const error = new Error('Too many Cluster redirections. Last error: ReplyError: MOVED 1 127.0.0.1:7000')
+  expect(toRedisFault(error, 'begin')).toEqual(new RedisUnavailableError('Redis refused begin'))
+})
+
 test.each([
   ['a lost connection', new Error('Connection is closed.')],
   ['no connection', new Error("Stream isn't writeable and enableOfflineQueue options is false")],
