@@ -79,9 +79,17 @@ const showResponse = async (
   if (stored === undefined) throw unknownResponse(id)
   if (path[2] === 'input_items') return { kind: 'json', body: pageOf(stored.inputItems, query) }
   if (query.get('stream') !== 'true') return { kind: 'text', contentType: 'application/json', text: stored.response }
+  if (stored.response.length > maxReplayLength)
+    throw new GatewayError('invalid_value', {
+      param: 'stream',
+      message: 'The response is too large to be replayed as a stream. Get it without stream.',
+    })
   const text = replayEvents(JSON.parse(stored.response), startingAfter(query))
   return { kind: 'text', contentType: 'text/event-stream', text }
 }
+
+/** Of a response that is replayed as events: to build more takes more than some 10 ms. */
+const maxReplayLength = 262_144
 
 const startingAfter = (query: URLSearchParams): number | undefined => {
   const text = query.get('starting_after')

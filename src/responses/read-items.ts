@@ -1,13 +1,15 @@
 import { nanoid } from 'nanoid'
 import type { SlicedWork } from '../async/slices.ts'
+import { arrayItems } from '../json/array-items.ts'
 import { readJson } from '../json/read-json.ts'
 import { type JsonLimits, scanJsonObject } from '../json/scan-json-object.ts'
 import type { AnswerFrame, NodeItem } from './node-text.ts'
 
 /** Longest id of an item that a client or an engine gave. */
 const maxIdLength = 256
-/** Values of an answer's output, of which they are built: some 15 ms. */
-const maxOutputValues = 50_000
+/** Items that are read without a pause, some 1 ms. */
+const itemsAtOnce = 128
+const openArray = 0x5b
 
 /** Ids by type of item, as OpenAI's begin. */
 const prefixes: ReadonlyMap<unknown, string> = new Map([
@@ -47,22 +49,20 @@ export interface ReadAnswer {
   readonly model: string | undefined
 }
 
-/** Takes a response object apart. Undefined: it is no object with a list of objects as `output`. */
+/** Takes a response object apart. Undefined: it is no object with a list of objects as `output`. In slices. */
 export function* readAnswer(response: string, limits: JsonLimits): SlicedWork<ReadAnswer | undefined> {
   const text = Buffer.from(response)
   const scan = yield* scanJsonObject(text, limits, ['output', 'model'])
-  if (scan.kind !== 'object' || scan.values > maxOutputValues) return undefined
+  if (scan.kind !== 'object') return undefined
   const span = scan.members.get('output')
-  if (span === undefined || span.count !== 1) return undefined
-  const items: unknown = JSON.parse(text.toString('utf8', span.start, span.end))
-  if (!Array.isArray(items) || !items.every(isObject)) return undefined
-  const output = items.map(
-    (item): NodeItem => ({
-      id: 'id' in item && isId(item.id) ? item.id : newItemId('type' in item ? item.type : undefined),
-      json: JSON.stringify(item),
-      side: 'output',
-    }),
-  )
+  if (span === undefined || span.count !== 1 || span.hasScalars || text[span.start] !== openArray) return undefined
+  const output: NodeItem[] = []
+  for (const json of yield* arrayItems(text.subarray(span.start, span.end))) {
+    const item = yield* readItem(json.toString(), 'output', limits)
+    if (item === undefined) return undefined
+    output.push(item)
+    if (output.length % itemsAtOnce === 0) yield
+  }
   const model = scan.members.get('model')
   const modelName = model && readJson(text.toString('utf8', model.start, model.end))
   return {
@@ -71,6 +71,3 @@ export function* readAnswer(response: string, limits: JsonLimits): SlicedWork<Re
     model: typeof modelName === 'string' ? modelName : undefined,
   }
 }
-
-const isObject = (value: unknown): value is object =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -50,14 +50,14 @@ export const describeHistory = (name: string, open: () => Promise<HistoryStoreUn
         '{"type":"something_new","id":"x_1","n":1.0}',
       ]
       const output = [
-        { id: 'rs_1', type: 'reasoning', summary: [], encrypted_content: 'AAA=' },
-        { id: 'fc_1', type: 'function_call', call_id: 'c2', name: 'f', arguments: '{"a":"\u2028"}' },
-        { id: 'msg_1', type: 'message', role: 'assistant', content: [{ type: 'refusal', refusal: 'No.' }] },
+        '{ "id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "AAA=" }',
+        '{"id":"fc_1","type":"function_call","call_id":"c2","name":"f","arguments":"{\\"a\\":\\"\u2028]\\"}"}',
+        '{"id":"msg_1","type":"message","role":"assistant","content":[{"type":"refusal","refusal":"No."}],"n":12345678901234567890}',
       ]
-      await calls.begin('r1', { inputItems, response: JSON.stringify({ id: 'r1', output, model: 'm' }) })
+      await calls.begin('r1', { inputItems, response: `{"id":"r1","output":[ ${output.join(' , ')} ],"model":"m"}` })
 
       const { items } = await calls.chain('r1')
-      expect(items.map(({ json }) => json)).toEqual([...inputItems, ...output.map((item) => JSON.stringify(item))])
+      expect(items.map(({ json }) => json)).toEqual([...inputItems, ...output])
       const ids = items.map(({ id }) => id)
       expect(ids.slice(2)).toEqual(['x_1', 'rs_1', 'fc_1', 'msg_1'])
       expect(ids[0]).toMatch(/^fco_[\w-]{40}$/)

@@ -72,13 +72,13 @@ export const openKept = async (changes: Partial<typeof limits> = {}) => {
   const gateway = createContextGateway({ responses: parts })
   const send = async (method: string, path: string, request: Partial<SentRequest> = {}) =>
     seen(await gateway.send({ method, path, ...request }))
-  const keep = (id: string, before?: string) =>
+  const keep = (id: string, before?: string, changes: object = {}) =>
     parts.history.append({
       tenant,
       after: before === undefined ? { kind: 'first', root: parts.history.newRoot() } : { kind: 'response', id: before },
       responseId: id,
       inputItems: [JSON.stringify({ role: 'user', content: `about ${id}` })],
-      response: JSON.stringify({ ...stored, id }),
+      response: JSON.stringify({ ...stored, id, ...changes }),
       ttlSeconds: 100,
     })
   await keep('resp_1')

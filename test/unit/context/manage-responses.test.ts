@@ -85,6 +85,19 @@ describe('a response', () => {
     )
   })
 
+  test('that is too large to be built at once is shown, and not replayed', async () => {
+    const { send, keep } = await openKept({ maxItemBytes: 1_000_000, maxConversationBytes: 1_000_000 })
+    await keep('resp_2', undefined, {
+      output: [{ type: 'numbers', numbers: Array.from({ length: 200_000 }, () => 1) }],
+    })
+
+    expect((await send('GET', '/v1/responses/resp_2')).status).toBe(200)
+    expect(await send('GET', '/v1/responses/resp_2?stream=true')).toMatchObject({
+      status: 400,
+      body: { error: { code: 'invalid_value', param: 'stream' } },
+    })
+  })
+
   test('lists the items that it was computed from, page by page', async () => {
     const { send, keep } = await openKept()
     await keep('resp_2', 'resp_1')
