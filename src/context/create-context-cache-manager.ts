@@ -20,6 +20,7 @@ import type { RequestOutcome, RequestRoute } from './context-events.ts'
 import { type CreateSettings, createCreateSession } from './create-session.ts'
 import { createDecideChain } from './decide-chain.ts'
 import { createActiveTurns, type EndTurnParts, type EndTurnSettings } from './end-turn.ts'
+import { createForgetChain } from './forget-chain.ts'
 import { createHitCheck } from './hit-check.ts'
 import { createKeptResponses, type KeptResponsesParts } from './kept-responses.ts'
 import { createManageResponses, historyPathOf } from './manage-responses.ts'
@@ -88,8 +89,9 @@ export const createContextCacheManager = (given: ContextParts, settings: Context
   const useNamedSession = createUseNamedSession({ ...parts, tenants, sessionIds, turns }, settings)
   const decideNamed = createNamedRequests({ use: useNamedSession, slices }, settings)
   const manage = createManageSessions({ ...parts, tenants, sessionIds, reaper, slices }, settings)
+  const forgetChain = createForgetChain({ ...parts, reaper }, settings)
   const manageResponses =
-    parts.responses && createManageResponses({ ...parts, ...parts.responses, tenants, slices }, settings)
+    parts.responses && createManageResponses({ ...parts, ...parts.responses, tenants, slices, forgetChain }, settings)
   const plain = createPlainRequests(parts)
   const responseCache =
     parts.responseCache && createResponseCacheHandler({ ...parts.responseCache, tenants, slices }, settings)

@@ -21,7 +21,7 @@ export interface DecideChainSettings extends JsonLimits {
 }
 
 /** Kind of the name of a chain's session. */
-const chainKind = 'response'
+export const chainKind = 'response'
 
 /**
  * Finds the session of a chain: the one whose id the request has, else that of the client's own name for its conversation,

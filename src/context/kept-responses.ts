@@ -88,10 +88,10 @@ export const createKeptResponses = (
   }
 
   const rewriterOf = (turn: OpenTurn): AnswerRewriter => {
-    const { tenant, after, items, bytes, asked } = turn
+    const { tenant, after, items, model, bytes, asked } = turn
     const keep = async ({ id, response }: { readonly id: string; readonly response: string }): Promise<boolean> => {
       const inputItems = items.map(String)
-      const finished = { tenant, after, inputItems, responseId: id, response, ttlSeconds: turn.ttlSeconds }
+      const finished = { tenant, after, inputItems, model, responseId: id, response, ttlSeconds: turn.ttlSeconds }
       try {
         const outcome = await withinLimit(keepTimeoutMs, (late) =>
           untilAborted(history.append(finished), late, () => undefined),
@@ -169,11 +169,11 @@ export const createKeptResponses = (
       return usual.kind === 'need-body' ? usual.decide(body, scope) : usual
     }
     const ttlSeconds = parseTtlHeader(request, settings) ?? parts.ttlSeconds
-    const { keeps, items } = read
-    const common = { items, bytes: body.length, ttlSeconds }
+    const { keeps, items, model } = read
+    const common = { items, model, bytes: body.length, ttlSeconds }
     const asked = { previousResponseId: undefined, conversationId: undefined, store: keeps }
     if (read.continued === undefined) {
-      const chain = { root: history.newRoot(), items: [], bytes: 0, model: undefined }
+      const chain = { root: history.newRoot(), items: [], bytes: 0 }
       const turn = { ...common, tenant, asked, after: { kind: 'first', root: chain.root } } as const
       return decideOpen(request, { body, read, turn, chain }, scope)
     }
@@ -204,7 +204,7 @@ export const createKeptResponses = (
 export type DecideAsUsual = (scope: RequestScope) => Promise<HeadersDecision<TurnTicket>>
 
 /** A turn that is to be kept when its answer is complete. */
-interface OpenTurn extends Pick<FinishedTurn, 'tenant' | 'after' | 'ttlSeconds'> {
+interface OpenTurn extends Pick<FinishedTurn, 'tenant' | 'after' | 'model' | 'ttlSeconds'> {
   /** Its new items; they retain the request's body, which has so many bytes. */
   readonly items: readonly Buffer[]
   readonly bytes: number

@@ -3,11 +3,12 @@ import type { JsonLimits } from '../json/scan-json-object.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 import { parseJsonObject } from '../openai/parse-json-object.ts'
 import { answerHistoryRequest, type HistoryParts, methodsOf } from '../responses/answer-requests.ts'
-import type { HistoryAnswer } from '../responses/history-request.ts'
+import type { HistoryAnswer, HistoryRequest } from '../responses/history-request.ts'
 import type { TenantKey } from '../sessions/session-record.ts'
 import { StoreUnavailableError } from '../sessions/session-store.ts'
 import type { Decision, GatewayRequest, HeadersDecision } from './context-cache-manager.ts'
 import type { ContextEvents } from './context-events.ts'
+import type { ForgetChain } from './forget-chain.ts'
 import { checkJsonBody, parseTtlHeader, type TtlBounds } from './request-headers.ts'
 import type { Tenants } from './tenant.ts'
 import type { TurnTicket } from './turn-ticket.ts'
@@ -34,6 +35,7 @@ export const createManageResponses = (
     readonly tenants: Tenants
     readonly events: Pick<ContextEvents, 'storeFault'>
     readonly slices: Slices
+    readonly forgetChain: ForgetChain
   },
   settings: ManageResponsesSettings,
 ) => {
@@ -45,8 +47,9 @@ export const createManageResponses = (
     const { path, query } = asked
     const ttlSeconds = parseTtlHeader(request, settings) ?? settings.defaultTtlSeconds
     const [tenant, former] = asked.tenants
+    const forget: HistoryRequest['forget'] = (chain) => parts.forgetChain(asked.tenants, chain)
     const as = (owner: TenantKey) =>
-      answerHistoryRequest(parts, { method: request.method, path, query, tenant: owner, body, ttlSeconds })
+      answerHistoryRequest(parts, { method: request.method, path, query, tenant: owner, body, ttlSeconds, forget })
     try {
       return decisionOf(await (former === undefined ? as(tenant) : as(tenant).catch(orAs(() => as(former)))))
     } catch (error) {

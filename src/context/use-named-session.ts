@@ -159,7 +159,7 @@ const orNone = <T>(read: () => T): T | undefined => {
 const idCharacters = 32
 
 /** The id of a session: an HMAC, so that no table keeps names. Another model under one name is another session. */
-const createNamedIds = (secret: string) => {
+export const createNamedIds = (secret: string) => {
   const key = deriveKey(secret, 'context-cache session name')
   return ({ tenant, model, name }: { tenant: TenantKey; model: string; name: ConversationName }): string => {
     const text = JSON.stringify([tenant, model, name.kind, name.name])

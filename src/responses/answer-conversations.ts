@@ -30,6 +30,7 @@ export const answerConversation = async (
     case 'DELETE': {
       const outcome = await conversations.remove({ tenant, id })
       if (outcome.kind === 'unknown') throw unknown(id)
+      await request.forget(outcome)
       return { id, object: 'conversation.deleted', deleted: true }
     }
     case 'POST': {

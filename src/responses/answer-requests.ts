@@ -62,11 +62,14 @@ const unknownResponse = (id: string): GatewayError =>
 
 const removeResponse = async (
   { responses }: HistoryParts,
-  { tenant }: HistoryRequest,
+  { tenant, forget }: HistoryRequest,
   id: string,
 ): Promise<HistoryAnswer> => {
   const outcome = await responses.remove({ tenant, id })
   if (outcome.kind === 'unknown') throw unknownResponse(id)
+  const { root, ended, models } = outcome
+  // The first model's KV serves whatever still continues the chain.
+  await forget({ root, models: ended ? models : models.slice(1) })
   return { kind: 'json', body: { id, object: 'response', deleted: true } }
 }
 

@@ -27,6 +27,8 @@ export interface NewItems {
   readonly after: OpenHandle | { readonly root: string }
   readonly inputItems: readonly string[]
   readonly answer: { readonly id: string; readonly response: string } | undefined
+  /** That the turn asked for; undefined: no turn. */
+  readonly model: string | undefined
   readonly ttlSeconds: number
   /** `after` is a conversation, which this turn holds. */
   readonly turnId: string | undefined
@@ -70,6 +72,7 @@ export const createNodeAppender = (parts: {
     after,
     inputItems,
     answer,
+    model,
   }: NewItems): Promise<Prepared | Exclude<NodeOutcome, { kind: 'stored' }>> => {
     const texts = answer === undefined ? inputItems : [...inputItems, answer.response]
     if (texts.some((text) => Buffer.byteLength(text) > limits.maxItemBytes)) return limited('item-bytes')
@@ -88,7 +91,7 @@ export const createNodeAppender = (parts: {
     items.push(...(read?.output ?? []))
     const bytes = bytesOf(items.map(({ json }) => json))
     if (bytes > roomBytes) return limited('conversation-bytes')
-    return { kind: 'ready', items, bytes, frame: read?.frame, model: read?.model }
+    return { kind: 'ready', items, bytes, frame: read?.frame, model }
   }
 
   const nodeAt = async (

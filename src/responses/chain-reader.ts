@@ -54,5 +54,9 @@ export const chainOf = ({ secrets, handle }: OpenHandle, nodes: readonly ChainNo
   root: secrets.root,
   items: nodes.flatMap(({ items }) => items.map(({ id, json }) => ({ id, json }))),
   bytes: handle.chainBytes,
-  model: nodes.findLast(({ model }) => model !== undefined)?.model,
 })
+
+/** The models that a chain's turns asked for, each once, in the order of their first turns. */
+export const modelsOf = (nodes: readonly ChainNode[]): readonly string[] => [
+  ...new Set(nodes.flatMap(({ model }) => model ?? [])),
+]

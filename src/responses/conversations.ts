@@ -20,8 +20,20 @@ export type LimitReached = Extract<AppendOutcome, { kind: 'limited' }>
 
 export type DeletedResponse =
   | { readonly kind: 'unknown' }
-  /** `ended`: nothing is left of the chain with this root, and of its forks. */
-  | { readonly kind: 'deleted'; readonly root: string; readonly ended: boolean }
+  | {
+      readonly kind: 'deleted'
+      readonly root: string
+      /** Nothing is left of the chain with this root, and of its forks. */
+      readonly ended: boolean
+      /** That the chain's turns asked for, each once, in the order of their first turns. */
+      readonly models: readonly string[]
+    }
+
+/** Of what is left of a chain beside its text: what these models computed for the chain with this root. */
+export interface ForgottenChain {
+  readonly root: string
+  readonly models: readonly string[]
+}
 
 /** What clients do with responses and conversations without a turn. @throws StoreUnavailableError from every method */
 export interface Conversations {

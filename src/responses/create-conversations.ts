@@ -39,7 +39,15 @@ export const createConversations = (parts: {
   const addItems: Conversations['addItems'] = ({ items: inputItems, ttlSeconds, ...owned }) =>
     holding(owned, async (after, turnId) => {
       const { tenant } = owned
-      const outcome = await appendNode({ tenant, after, inputItems, answer: undefined, ttlSeconds, turnId })
+      const outcome = await appendNode({
+        tenant,
+        after,
+        inputItems,
+        answer: undefined,
+        model: undefined,
+        ttlSeconds,
+        turnId,
+      })
       switch (outcome.kind) {
         case 'stored':
           return { kind: 'added', items: outcome.items } as const

@@ -46,7 +46,7 @@ export const createResponseHistory = (options: {
     store.release({ tenant, name: keys.nameOf(tenant, conversationId), turnId })
 
   const appendTurn = async (turn: FinishedTurn): Promise<AppendOutcome> => {
-    const { tenant, after, responseId, response, inputItems, ttlSeconds } = turn
+    const { tenant, after, responseId, response, inputItems, model, ttlSeconds } = turn
     const handle = after.kind === 'first' ? { root: after.root } : await find({ tenant, id: after.id })
     if (handle === undefined) return { kind: 'gone' }
     const outcome = await appendNode({
@@ -54,6 +54,7 @@ export const createResponseHistory = (options: {
       after: handle,
       inputItems,
       answer: { id: responseId, response },
+      model,
       ttlSeconds,
       turnId: after.kind === 'conversation' ? after.turnId : undefined,
     })

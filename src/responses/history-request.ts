@@ -1,5 +1,6 @@
 import type { TenantKey } from '../sessions/session-record.ts'
 import type { Body } from './conversation-body.ts'
+import type { ForgottenChain } from './conversations.ts'
 
 /** A request that no engine answers. */
 export interface HistoryRequest {
@@ -12,6 +13,8 @@ export interface HistoryRequest {
   readonly body: Body
   /** Of a conversation that is created or changed. */
   readonly ttlSeconds: number
+  /** Deletes what is kept of a chain elsewhere. */
+  readonly forget: (chain: ForgottenChain) => Promise<void>
 }
 
 /** Status 200. `text`: as it was stored, or a stream of events. */

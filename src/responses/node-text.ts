@@ -11,7 +11,7 @@ export interface NodeItem extends HistoryItem {
 
 export interface NodeItems {
   readonly items: readonly NodeItem[]
-  /** Model of the node's answer; undefined: it has none. */
+  /** That the node's turn asked for; undefined: it names none, or these are items that a client added. */
   readonly model: string | undefined
 }
 

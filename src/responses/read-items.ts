@@ -46,15 +46,13 @@ export function* readItem(json: string, side: NodeItem['side'], limits: JsonLimi
 export interface ReadAnswer {
   readonly frame: AnswerFrame
   readonly output: readonly NodeItem[]
-  readonly model: string | undefined
 }
 
 /** Takes a response object apart. Undefined: it is no object with a list of objects as `output`. In slices. */
 export function* readAnswer(response: string, limits: JsonLimits): SlicedWork<ReadAnswer | undefined> {
   const text = Buffer.from(response)
-  const scan = yield* scanJsonObject(text, limits, ['output', 'model'])
-  if (scan.kind !== 'object') return undefined
-  const span = scan.members.get('output')
+  const scan = yield* scanJsonObject(text, limits, ['output'])
+  const span = scan.kind === 'object' ? scan.members.get('output') : undefined
   if (span === undefined || span.count !== 1 || span.hasScalars || text[span.start] !== openArray) return undefined
   const output: NodeItem[] = []
   for (const json of yield* arrayItems(text.subarray(span.start, span.end))) {
@@ -63,11 +61,8 @@ export function* readAnswer(response: string, limits: JsonLimits): SlicedWork<Re
     output.push(item)
     if (output.length % itemsAtOnce === 0) yield
   }
-  const model = scan.members.get('model')
-  const modelName = model && readJson(text.toString('utf8', model.start, model.end))
   return {
     frame: { before: text.toString('utf8', 0, span.start), after: text.toString('utf8', span.end) },
     output,
-    model: typeof modelName === 'string' ? modelName : undefined,
   }
 }

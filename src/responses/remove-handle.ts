@@ -1,4 +1,4 @@
-import type { OpenHandle } from './chain-reader.ts'
+import { modelsOf, type OpenHandle, readChain } from './chain-reader.ts'
 import type { DeletedResponse } from './conversations.ts'
 import type { HistoryStore } from './history-store.ts'
 
@@ -6,7 +6,7 @@ import type { HistoryStore } from './history-store.ts'
 const maxTries = 5
 
 export const removeHandle = async (
-  store: Pick<HistoryStore, 'remove'>,
+  store: Pick<HistoryStore, 'remove' | 'read'>,
   kind: 'response' | 'conversation',
   find: () => Promise<OpenHandle | undefined>,
 ): Promise<DeletedResponse> => {
@@ -14,9 +14,10 @@ export const removeHandle = async (
     const found = await find()
     if (found === undefined) return { kind: 'unknown' }
     const { tenant, name, handle, secrets } = found
+    const models = modelsOf((await readChain(store, found)) ?? [])
     const outcome = await store.remove({ tenant, name, kind, path: handle.path })
     if (outcome.kind === 'unknown') return outcome
-    if (outcome.kind === 'removed') return { kind: 'deleted', root: secrets.root, ended: outcome.rootGone }
+    if (outcome.kind === 'removed') return { kind: 'deleted', root: secrets.root, ended: outcome.rootGone, models }
   }
   throw new Error('A conversation took a turn each time that it was about to be deleted')
 }

@@ -22,8 +22,6 @@ export interface Chain {
   readonly items: readonly HistoryItem[]
   /** Sum of the UTF-8 bytes of the items' JSON texts. */
   readonly bytes: number
-  /** Model of the chain's last answer; undefined: no turn has answered yet. */
-  readonly model: string | undefined
 }
 
 /** What a turn continues. An id is what the client sent, of any form: one that cannot exist is unknown. */
@@ -50,6 +48,8 @@ export interface FinishedTurn {
     | { readonly kind: 'first'; readonly root: string }
     | { readonly kind: 'response'; readonly id: string }
     | { readonly kind: 'conversation'; readonly id: string; readonly turnId: string }
+  /** Model that the request asked for; undefined: none. */
+  readonly model: string | undefined
   /** The engine's own id of the answer: the client's only handle. */
   readonly responseId: string
   /** The new items of the request's `input` (not the history's), each the JSON text of one object. */

@@ -62,6 +62,7 @@ export const callsOn = (
   const turn = (after: FinishedTurn['after'], id: string, changes: Partial<FinishedTurn> = {}): FinishedTurn => ({
     tenant: alice,
     after,
+    model: 'a-model',
     responseId: id,
     inputItems: [message(`question ${id}`)],
     response: answer(id, `answer ${id}`),

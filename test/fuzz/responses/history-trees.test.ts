@@ -42,6 +42,7 @@ const exercise = (under: HistoryStoreUnderTest) => {
   const content = (text: string) => JSON.stringify({ type: 'message', role: 'user', content: text })
   const finished = (id: string, ttl: number) => ({
     tenant: alice,
+    model: 'm',
     responseId: id,
     inputItems: [content(`q ${id}`)],
     response: JSON.stringify({ id, model: 'm', output: [JSON.parse(content(`a ${id}`))] }),

@@ -76,6 +76,7 @@ export const openKept = async (changes: Partial<typeof limits> = {}) => {
     parts.history.append({
       tenant,
       after: before === undefined ? { kind: 'first', root: parts.history.newRoot() } : { kind: 'response', id: before },
+      model: 'm',
       responseId: id,
       inputItems: [JSON.stringify({ role: 'user', content: `about ${id}` })],
       response: JSON.stringify({ ...stored, id, ...changes }),

@@ -50,6 +50,9 @@ local function drop(key)
   redis.call('ZREM', index, whole(bytes) .. ' ' .. suffix_of(key))
   redis.call('DECRBY', total, whole(bytes))
   redis.call('DEL', key)
+  if not exists(index) then
+    redis.call('DEL', total)
+  end
 end
 
 -- Keys that Redis has expired by itself. A call does a bounded part: what is left counts a little longer.
