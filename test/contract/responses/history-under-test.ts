@@ -1,6 +1,9 @@
+import type { Cluster, Redis } from 'ioredis'
+import type { RedisConnection } from '../../../src/redis/redis-connection.ts'
 import type { HistoryStore } from '../../../src/responses/history-store.ts'
 import { createMemoryHistoryStore } from '../../../src/responses/memory/create-memory-history-store.ts'
 import { createRedisHistoryStore } from '../../../src/responses/redis/create-redis-history-store.ts'
+import type { TestRedisCluster } from '../../support/redis-cluster/start-test-redis-cluster.ts'
 import type { TestRedis } from '../../support/test-redis.ts'
 
 /** A store, and a way to let time go by in it. */
@@ -19,31 +22,38 @@ export const memoryHistory = (maxBytes = 100_000_000): HistoryStoreUnderTest => 
   }
 }
 
-/** Moves each time that keys under a prefix hold into the past: to the store the same as if that much time went by. */
+/** Moves each time that a key holds into the past: to the store the same as if that much time went by. */
 const script = `
-local by = tonumber(ARGV[2])
-for _, key in ipairs(redis.call('KEYS', ARGV[1] .. '*')) do
-  if redis.call('TYPE', key).ok == 'zset' then
-    for _, member in ipairs(redis.call('ZRANGE', key, 0, -1)) do
-      redis.call('ZINCRBY', key, -by, member)
-    end
-  elseif redis.call('TYPE', key).ok == 'hash' then
-    for _, field in ipairs(redis.call('HKEYS', key)) do
-      if field == 'own' or field == 'conv' or field == 'until' or string.sub(field, 1, 2) == 'c:' then
-        redis.call('HINCRBY', key, field, -by)
-      end
+local key, by = KEYS[1], tonumber(ARGV[1])
+if redis.call('TYPE', key).ok == 'zset' then
+  for _, member in ipairs(redis.call('ZRANGE', key, 0, -1)) do
+    redis.call('ZINCRBY', key, -by, member)
+  end
+elseif redis.call('TYPE', key).ok == 'hash' then
+  for _, field in ipairs(redis.call('HKEYS', key)) do
+    if field == 'own' or field == 'conv' or field == 'until' or string.sub(field, 1, 2) == 'c:' then
+      redis.call('HINCRBY', key, field, -by)
     end
   end
-  redis.call('PEXPIREAT', key, string.format('%.0f', redis.call('PEXPIRETIME', key) - by))
+end
+local ends = redis.call('PEXPIRETIME', key)
+if ends > 0 then
+  redis.call('PEXPIREAT', key, string.format('%.0f', ends - by))
 end`
 
-export const redisHistory = async (redis: TestRedis): Promise<HistoryStoreUnderTest & { readonly prefix: string }> => {
-  const connection = await redis.connect()
-  return {
-    prefix: connection.keyPrefix,
-    store: createRedisHistoryStore(connection),
-    advance: async (milliseconds) => {
-      await redis.raw.eval(script, 0, connection.keyPrefix, milliseconds)
-    },
-  }
-}
+const historyIn = (
+  connection: RedisConnection,
+  { raw, keys }: { readonly raw: Redis | Cluster; readonly keys: (pattern: string) => Promise<readonly string[]> },
+): HistoryStoreUnderTest & { readonly prefix: string } => ({
+  prefix: connection.keyPrefix,
+  store: createRedisHistoryStore(connection),
+  advance: async (milliseconds) => {
+    for (const key of await keys(`${connection.keyPrefix}*`)) await raw.eval(script, 1, key, milliseconds)
+  },
+})
+
+export const redisHistory = async ({ raw, connect }: Pick<TestRedis, 'raw' | 'connect'>) =>
+  historyIn(await connect(), { raw, keys: (pattern) => raw.keys(pattern) })
+
+export const clusterHistory = async (cluster: TestRedisCluster) =>
+  historyIn(await cluster.connect(), cluster)

@@ -1,7 +1,13 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { alice, callsOn } from '../../contract/responses/history-calls.ts'
-import { type HistoryStoreUnderTest, memoryHistory, redisHistory } from '../../contract/responses/history-under-test.ts'
+import {
+  clusterHistory,
+  type HistoryStoreUnderTest,
+  memoryHistory,
+  redisHistory,
+} from '../../contract/responses/history-under-test.ts'
+import { useTestRedisCluster } from '../../support/redis-cluster/use-test-redis-cluster.ts'
 import { useTestRedis } from '../../support/use-test-redis.ts'
 import { HistoryModel, textOf } from './history-model.ts'
 
@@ -162,6 +168,7 @@ const steps = fc.array(step, { minLength: 5, maxLength: 40 })
 
 describe('trees of responses are as a model that keeps a copy for each id', () => {
   const redis = useTestRedis()
+  const cluster = useTestRedisCluster({ replicas: 0 })
 
   test('in memory', async () => {
     await fc.assert(
@@ -192,6 +199,17 @@ describe('trees of responses are as a model that keeps a copy for each id', () =
         expect(total).toBeGreaterThanOrEqual(due)
       }),
       { numRuns: 40 },
+    )
+  })
+
+  test('in a Redis Cluster', async () => {
+    await fc.assert(
+      fc.asyncProperty(steps, async (taken) => {
+        const { take, check } = exercise(await clusterHistory(cluster()))
+        for (const each of taken) await take(each)
+        await check()
+      }),
+      { numRuns: 10 },
     )
   })
 })
