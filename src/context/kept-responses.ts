@@ -22,9 +22,21 @@ export interface KeptResponsesParts {
   /** Longest request with its history, and longest answer, bytes. */
   readonly maxBodyBytes: number
   readonly memory: HeldBytes
-  /** What became of an answer that was to be kept. Must not throw. */
-  readonly onKept: (outcome: AppendOutcome['kind'] | 'unavailable', error?: unknown) => void
+  /** What became of an answer that was to be kept, once for each. Must not throw. */
+  readonly onKept: (outcome: KeptOutcome, error?: unknown) => void
 }
+
+export type KeptOutcome =
+  | Exclude<AppendOutcome['kind'], 'limited'>
+  | 'item_bytes'
+  | 'conversation_bytes'
+  | 'tenant_bytes'
+  /** The store failed, or took too long. */
+  | 'unavailable'
+  /** There was no room for one more under way. */
+  | 'no_memory'
+  /** The answer is an error, did not complete, or has a form that is not kept. */
+  | 'no_answer'
 
 export interface KeptResponsesSettings extends TtlBounds, DecideChainSettings {
   /** How long a turn holds its conversation, unless it ends before. */
@@ -89,22 +101,23 @@ export const createKeptResponses = (
 
   const rewriterOf = (turn: OpenTurn): AnswerRewriter => {
     const { tenant, after, items, model, bytes, asked } = turn
+    // Without room for one more, the answer passes, and says that it is not kept.
+    const hasRoom = asked.store && memory.heldBytes + bytes <= memory.maxBytes
+    let outcome: KeptOutcome = hasRoom ? 'no_answer' : 'no_memory'
+    let fault: unknown
     const keep = async ({ id, response }: { readonly id: string; readonly response: string }): Promise<boolean> => {
       const inputItems = items.map(String)
       const finished = { tenant, after, inputItems, model, responseId: id, response, ttlSeconds: turn.ttlSeconds }
       try {
-        const outcome = await withinLimit(keepTimeoutMs, (late) =>
+        const appended = await withinLimit(keepTimeoutMs, (late) =>
           untilAborted(history.append(finished), late, () => undefined),
         )
-        parts.onKept(outcome?.kind ?? 'unavailable')
-        return outcome?.kind === 'stored'
+        outcome = appended === undefined ? 'unavailable' : outcomeOf(appended)
       } catch (error) {
-        parts.onKept('unavailable', error)
-        return false
+        ;[outcome, fault] = ['unavailable', error]
       }
+      return outcome === 'stored'
     }
-    // Without room for one more, the answer passes, and says that it is not kept.
-    const hasRoom = asked.store && memory.heldBytes + bytes <= memory.maxBytes
     const heldBytes = hasRoom ? bytes : 0
     memory.heldBytes += heldBytes
     const rewriter = createAnswerRewriter({
@@ -121,6 +134,7 @@ export const createKeptResponses = (
       end: () => {
         rewriter.end()
         memory.heldBytes -= heldBytes
+        if (asked.store) parts.onKept(outcome, fault)
         release(turn)
       },
     }
@@ -210,6 +224,15 @@ interface OpenTurn extends Pick<FinishedTurn, 'tenant' | 'after' | 'model' | 'tt
   readonly bytes: number
   readonly asked: Parameters<typeof createAnswerRewriter>[0]['asked']
 }
+
+const outcomeOf = (appended: AppendOutcome): KeptOutcome =>
+  appended.kind === 'limited' ? limits[appended.limit] : appended.kind
+
+const limits = {
+  'item-bytes': 'item_bytes',
+  'conversation-bytes': 'conversation_bytes',
+  'tenant-bytes': 'tenant_bytes',
+} as const
 
 const notFound = ({ kind, id }: Continued): GatewayError => {
   // An id of any length may be sent.

@@ -186,6 +186,23 @@ export const metricDefinitions = {
   response_cache_evictions_total: counter('Answers evicted from the response cache.', {}),
   response_cache_entries: gauge('Answers in the response cache.', {}),
   response_cache_bytes: gauge('Memory of the response cache, answers and their requests, bytes.', {}),
+  kept_responses_total: counter(
+    'Answers of /v1/responses that were to be kept, by outcome. `no_answer`: the answer is an error, did not complete, or cannot be read.',
+    {
+      outcome: [
+        'stored',
+        'item_bytes',
+        'conversation_bytes',
+        'tenant_bytes',
+        'no_memory',
+        'no_answer',
+        'unreadable',
+        'gone',
+        'exists',
+        'unavailable',
+      ],
+    },
+  ),
   admission_waiting: gauge('Turns that wait for a slot or for resources, and KV loads that wait for resources.', {}),
   admission_wait_seconds: histogram(
     'Time that turns waited for a slot or for resources, and KV loads for resources, by outcome. Those with requirements count also where they did not wait. `no_room`: the turn went on without a slot.',

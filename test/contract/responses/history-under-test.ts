@@ -55,5 +55,4 @@ const historyIn = (
 export const redisHistory = async ({ raw, connect }: Pick<TestRedis, 'raw' | 'connect'>) =>
   historyIn(await connect(), { raw, keys: (pattern) => raw.keys(pattern) })
 
-export const clusterHistory = async (cluster: TestRedisCluster) =>
-  historyIn(await cluster.connect(), cluster)
+export const clusterHistory = async (cluster: TestRedisCluster) => historyIn(await cluster.connect(), cluster)

@@ -112,6 +112,26 @@ describe.each(['lua', 'picker'] as const)('in the wiring %s', (wiring) => {
     })
   })
 
+  test('what was kept, and why not, is counted', async () => {
+    const counts = () =>
+      Promise.all(
+        ['stored', 'exists', 'no_answer', 'item_bytes'].map((outcome) =>
+          metric(stack, 'kept_responses_total', { outcome }),
+        ),
+      )
+    const before = await counts()
+    pod.next((_request, reply) => reply.json(200, answerOf('resp_counted', 'completed')))
+    await send()
+    pod.next((_request, reply) => reply.json(200, answerOf('resp_counted', 'completed')))
+    expect((await send()).body).toMatchObject({ store: false })
+    pod.next((_request, reply) => reply.json(500, { error: {} }))
+    await send()
+    pod.next((_request, reply) => reply.json(200, answerOf('resp_large', 'completed', 'x'.repeat(1_100_000))))
+    expect((await send()).body).toMatchObject({ store: false })
+    await send({ store: false })
+    await eventually(async () => expect(await counts()).toEqual(before.map((count) => count + 1)))
+  })
+
   test.each<[string, (stream: Awaited<ReturnType<typeof begun>>, id: string) => void]>([
     ['the engine cuts it', ({ reply }) => reply?.reset()],
     ['the engine ends it without its last event', ({ reply }) => reply?.end()],
