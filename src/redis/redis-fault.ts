@@ -32,6 +32,7 @@ export const toRedisFault = (error: unknown, action: string): RedisUnavailableEr
   const cause = withoutArguments(error)
   const isAnswer = cause.name === 'ReplyError' || isPutOff(cause)
   if (!isAnswer) return new RedisUnavailableError(`Redis cannot be reached for ${action}`, { cause })
-  if (isPutOff(cause) || refusals.test(cause.message)) return new RedisUnavailableError(`Redis refused ${action}`, { cause })
+  if (isPutOff(cause) || refusals.test(cause.message))
+    return new RedisUnavailableError(`Redis refused ${action}`, { cause })
   return new RedisScriptError(`Redis failed at ${action}`, { cause })
 }
