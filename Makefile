@@ -6,7 +6,7 @@
 # make test-memory-store  a million operations on the memory store, of which `make test` makes 50,000
 # make vllm-up    start two pods of real vLLM with LMCache on this machine's processors (says first what that takes)
 # make test-vllm  the tests on real vLLM, which `make test` leaves out; VLLM_FLEET=file takes the fleet of make vllm-up
-# make soak       mixed traffic with faults on real parts for 30 minutes (MINUTES=…); `make test` has 3 minutes of it
+# make soak       mixed traffic with faults on real parts for 30 minutes (MINUTES=…); `make test` has 3 minutes of it; then 60 s of a failing Redis Cluster
 # make bench-fleet  what a fleet of conversations gets with and without the gateway; the other benches: docs/performance.md
 
 .PHONY: run test test-agents test-cluster test-picker check build install unit integration test-memory-store vllm-up test-vllm bench-ttft bench-gateway bench-sessions bench-kv-events bench-waiting-turns bench-pods bench-fleet bench-abuse soak clean
@@ -77,6 +77,7 @@ bench-pods: install
 
 soak: build
 	MINUTES=$(or $(MINUTES),30) npm run --silent soak
+	node bench/soak/cluster-chaos.ts
 
 bench-fleet: build
 	node bench/fleet/main.ts --engine $(or $(ENGINE),embedded) $(ARGS)

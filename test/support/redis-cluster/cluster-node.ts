@@ -54,6 +54,7 @@ export const startClusterNode = async (options: ClusterNodeOptions): Promise<Clu
         'cluster-announce-port': clientPort,
         'cluster-announce-bus-port': announcedBusPort,
         'cluster-node-timeout': nodeTimeoutMs,
+        'cluster-require-full-coverage': 'no',
         'repl-diskless-sync-delay': 0,
         ...options.settings,
       },
