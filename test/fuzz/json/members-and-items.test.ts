@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { arrayItems } from '../../../src/json/array-items.ts'
+import { objectMembers } from '../../../src/json/object-members.ts'
 import { scanJsonObject } from '../../../src/json/scan-json-object.ts'
 import { setMembers } from '../../../src/json/set-members.ts'
 import { allSlices } from '../../support/all-slices.ts'
@@ -39,5 +40,15 @@ test('members are set and nothing else changes', () => {
         if (pieces.size === 0) expect(changed).toEqual(text)
       },
     ),
+  )
+})
+
+test('the members of an object are those that the platform’s parser finds', () => {
+  fc.assert(
+    fc.property(fc.dictionary(fc.string({ unit: 'binary' }), jsonValue), spaced, (object, indent) => {
+      const text = Buffer.from(JSON.stringify(object, null, indent))
+      const members = [...allSlices(objectMembers(text))].map(([name, value]) => [name, JSON.parse(String(value))])
+      expect(members).toEqual(Object.entries(JSON.parse(String(text))))
+    }),
   )
 })
