@@ -14,6 +14,8 @@ export interface Service {
   readonly kvDirectory: string | undefined
   /** Asked for as `Authorization: Bearer`, as llama-server's `--api-key`. Undefined: none is asked for. */
   readonly apiKey: string | undefined
+  /** Whether it has /v1/responses. */
+  readonly hasResponses: boolean
   /** Names under which the model is served, the primary one first. */
   readonly modelNames: readonly string[]
 }

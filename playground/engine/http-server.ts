@@ -49,6 +49,7 @@ const route = async (exchange: Exchange, service: Service): Promise<void> => {
     case 'POST /v1/chat/completions':
       return handleInference('chat', exchange, service)
     case 'POST /v1/responses':
+      if (!service.hasResponses) throw new EngineError(404, 'File Not Found')
       return handleInference('responses', exchange, service)
     case 'POST /v1/messages':
       return handleInference('messages', exchange, service)

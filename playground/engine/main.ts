@@ -38,6 +38,8 @@ const { values } = parseArgs({
     slots: { type: 'string', default: '4' },
     /** Tokens that each slot can hold. */
     'context-tokens': { type: 'string', default: '8192' },
+    /** Without /v1/responses, as many engines are. */
+    'no-responses': { type: 'boolean', default: false },
     /** Key that requests have to send; none by default. */
     'api-key': { type: 'string' },
     /** Name of this process in its log. */
@@ -70,6 +72,7 @@ const run = async (): Promise<void> => {
     modelPath,
     modelNames,
     apiKey: values['api-key'],
+    hasResponses: !values['no-responses'],
   })
   await once(server.listen(Number(values.port), values.host), 'listening')
   log.info({ modelPath }, isRandom ? 'model loaded; its weights are random, so its text is noise' : 'model loaded')

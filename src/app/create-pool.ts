@@ -124,6 +124,7 @@ export const createPool = async (
   const pool: Pool = {
     name,
     serves: (model) => serviceOf(pods.pods(), model, poolConfig.models),
+    responsesApi: poolConfig.responsesApi,
     contextTokens: (model) => contextTokensOf(pods.pods(), model),
     get router() {
       return router

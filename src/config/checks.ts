@@ -24,6 +24,7 @@ export const checkAcrossOptions = (groups: Partial<ParsedConfig>): readonly Conf
       : []),
     ...(turns && responseCache ? checkResponseCache(responseCache, turns) : []),
     ...(responses === undefined ? [] : checkResponses(responses)),
+    ...(engines && pools && responses?.store === false ? checkResponsesApi({ engines, pools }) : []),
   ]
 }
 
@@ -117,6 +118,13 @@ const checkResponses = ({ maxItemBytes, maxConversationBytes }: ParsedConfig['re
     'responses.maxItemBytes',
     `responses.maxItemBytes (${maxItemBytes}) must not exceed responses.maxConversationBytes (${maxConversationBytes})`,
     ['responses.maxConversationBytes'],
+  )
+
+/** Elsewhere the gateway sees no body of /v1/responses, and changes no answer. */
+const checkResponsesApi = ({ engines, pools }: Pick<ParsedConfig, 'engines' | 'pools'>): readonly ConfigProblem[] =>
+  [{ path: 'engines', ...engines }, ...pools.map((pool, index) => ({ ...pool, path: `pools.${index}` }))].flatMap(
+    ({ responsesApi, path }) =>
+      problemIf(responsesApi === 'chat', `${path}.responsesApi`, 'belongs to responses.store: set that to true'),
   )
 
 const checkSecret = (sessions: ParsedConfig['sessions'], tenant: ParsedConfig['tenant']): readonly ConfigProblem[] => [

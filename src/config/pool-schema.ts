@@ -65,6 +65,12 @@ const access = {
       'Key that engines ask for (`--api-key`). The gateway sends it with its own calls; a client’s request keeps its own credential.',
     ),
   apiKeyFile: filePath.optional().describe('File that holds the key, instead of `engines.apiKey`.'),
+  responsesApi: z
+    .enum(['native', 'chat'])
+    .default('native')
+    .describe(
+      '`chat`: the engines have /v1/chat/completions but no /v1/responses, whose turns are [translated](responses-over-chat.md). Needs `responses.store`.',
+    ),
 }
 
 /** How the engines of the default pool are reached. */

@@ -58,6 +58,8 @@ export type Decision<Ticket = string> =
 export interface PassingMessages {
   /** Goes on in place of the request's body. Only where the decision was made on the whole body. */
   readonly body?: Buffer
+  /** Path on the engine. Default: the client's. */
+  readonly path?: string | undefined
   readonly observer?: ResponseObserver
   /** Beside which there is no `observer`. */
   readonly rewriter?: ResponseRewriter
@@ -68,8 +70,6 @@ export interface ForwardDecision<Ticket = string> extends PassingMessages {
   readonly kind: 'forward'
   /** `host:port`, the chosen pod first, then the fallbacks for retries. */
   readonly destinations: readonly [string, ...string[]]
-  /** The engine's path; undefined: the client's path. */
-  readonly path: string | undefined
   /** Request headers to set (names in lower case). */
   readonly requestHeaders: Readonly<Record<string, string>>
   /** Members that Envoy appends to the body object: JSON without the braces; undefined: none. */

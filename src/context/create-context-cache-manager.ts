@@ -165,7 +165,8 @@ export const createContextCacheManager = (given: ContextParts, settings: Context
             : plain.generate(request, undefined, scope)
         const decide = (by: RequestScope, cached?: CacheHit) => decideTurn(request, api, by, cached)
         const decideAsUsual = async (by: RequestScope) => responseCache?.(request, api, decide) ?? decide(by)
-        const kept = api === 'responses' ? keptResponses?.(request, decideAsUsual) : undefined
+        const asChat = (by: RequestScope) => decideTurn(request, 'chat', by)
+        const kept = api === 'responses' ? keptResponses?.(request, { asUsual: decideAsUsual, asChat }) : undefined
         return kept ?? decideAsUsual(scope)
       }
       case 'contexts':

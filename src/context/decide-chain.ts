@@ -1,5 +1,6 @@
 import type { Slices } from '../async/slices.ts'
 import type { JsonLimits } from '../json/scan-json-object.ts'
+import type { InferenceApi } from '../openai/create-body.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 import type { Decision, GatewayRequest, RequestScope } from './context-cache-manager.ts'
 import { conversationNameOf } from './conversation-name.ts'
@@ -12,7 +13,7 @@ import type { NamedTurn } from './use-named-session.ts'
 /** Decides on a turn of a chain of responses, whose body has the history in it. */
 export type DecideChain = (
   request: GatewayRequest,
-  turn: { readonly body: Buffer; readonly root: string },
+  turn: { readonly body: Buffer; readonly api: InferenceApi; readonly root: string },
   scope: RequestScope,
 ) => Promise<Decision<TurnTicket>>
 
@@ -43,17 +44,14 @@ export const createDecideChain =
     },
     settings: DecideChainSettings,
   ): DecideChain =>
-  async (request, { body, root }, scope) => {
+  async (request, { body, api, root }, scope) => {
     const ids = request.header('x-session-id')
     const [id] = ids
     if (id !== undefined && ids.length === 1 && isSessionId(id))
       return parts.useSession({ request, id, cached: undefined, body, scope })
     if (containsSessionId(ids)) throw new GatewayError('invalid_session_id', { param: 'x-session-id' })
     const { names: kinds } = settings.implicit
-    const told = await parts.slices.run(
-      readNamedBody(body, { api: 'responses', kinds, limits: settings }),
-      scope.signal,
-    )
+    const told = await parts.slices.run(readNamedBody(body, { api, kinds, limits: settings }), scope.signal)
     const own = conversationNameOf(request, kinds, told?.members)
     // Where one response is continued twice, the second turn is a further prompt of this session. A session of its own that
     // shares the first one's KV would begin here.

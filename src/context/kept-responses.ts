@@ -8,6 +8,7 @@ import { type ResponsesTurn, readResponsesTurn } from '../responses/responses-tu
 import type { TenantKey } from '../sessions/session-record.ts'
 import type { Decision, GatewayRequest, HeadersDecision, RequestScope } from './context-cache-manager.ts'
 import type { DecideChain, DecideChainSettings } from './decide-chain.ts'
+import { createEngineTurns, type EngineTurn } from './engine-turn.ts'
 import type { Pools } from './pools.ts'
 import { checkSpliceable, parseTtlHeader, type TtlBounds, turnIdFor } from './request-headers.ts'
 import type { Tenants } from './tenant.ts'
@@ -51,7 +52,7 @@ const keepTimeoutMs = 1500
 
 /**
  * Turns of `POST /v1/responses` whose engine keeps nothing: the history goes in front of the new items, and the answer is
- * kept when it is complete. `asUsual` decides on a request that asks for neither. Undefined: Envoy does not send the body.
+ * kept when it is complete. `decisions` are those on a request that asks for neither. Undefined: Envoy does not send the body.
  * What it returns rejects with GatewayError.
  */
 export const createKeptResponses = (
@@ -65,6 +66,7 @@ export const createKeptResponses = (
 ) => {
   const { history, memory, slices } = parts
   const truncate = createTruncation(parts, settings)
+  const engines = createEngineTurns(parts)
 
   /** While secrets are rotated, a chain may be of the tenant by the other one. */
   const open = async (
@@ -154,14 +156,19 @@ export const createKeptResponses = (
     const { maxBodyBytes: maxBytes } = parts
     try {
       const expanded = await slices.run(expandBody(body, read, { history: chain.items, maxBytes }), scope.signal)
+      const engineTurn = await engines.turnOf(read.model, expanded, scope.signal)
       scope.releaseBody()
-      const decision = await parts.decideChain(request, { body: expanded, root: chain.root }, scope)
+      const decision = await parts.decideChain(
+        request,
+        { api: engineTurn.api, body: engineTurn.body, root: chain.root },
+        scope,
+      )
       const { leftOut = 0 } = turn.asked
-      if (decision.kind === 'passthrough') return { ...decision, body: expanded, rewriter: rewriterOf(turn) }
+      if (decision.kind === 'passthrough') return engineTurn.decided(decision, rewriterOf(turn))
       if (decision.kind === 'forward') {
         const told = leftOut === 0 ? {} : { [truncatedHeader]: String(leftOut) }
         const responseHeaders = { ...decision.responseHeaders, ...told }
-        return { ...decision, responseHeaders, body: expanded, rewriter: rewriterOf(turn) }
+        return engineTurn.decided({ ...decision, responseHeaders }, rewriterOf(turn))
       }
       release(turn)
       return decision
@@ -171,16 +178,22 @@ export const createKeptResponses = (
     }
   }
 
+  const decideAsChat = async (turn: EngineTurn, { asChat }: Decisions, scope: RequestScope) => {
+    scope.releaseBody()
+    const decision = await onBody(await asChat(scope), turn.body, scope)
+    return decision.kind === 'forward' || decision.kind === 'passthrough' ? turn.decided(decision) : decision
+  }
+
   const decide = async (
     request: GatewayRequest,
     body: Buffer,
-    { scope, asUsual }: { readonly scope: RequestScope; readonly asUsual: DecideAsUsual },
+    { scope, ...decisions }: Decisions & { readonly scope: RequestScope },
   ): Promise<Decision<TurnTicket>> => {
     const read = await slices.run(readResponsesTurn(body, settings), scope.signal)
     const tenant = read.keeps || read.continued !== undefined ? tenantOf(request, read) : undefined
     if (tenant === undefined) {
-      const usual = await asUsual(scope)
-      return usual.kind === 'need-body' ? usual.decide(body, scope) : usual
+      if (!engines.translates(read.model)) return onBody(await decisions.asUsual(scope), body, scope)
+      return decideAsChat(await engines.turnOf(read.model, body, scope.signal), decisions, scope)
     }
     const ttlSeconds = parseTtlHeader(request, settings) ?? parts.ttlSeconds
     const { keeps, items, model } = read
@@ -207,15 +220,27 @@ export const createKeptResponses = (
     return decideOpen(request, { body, read, turn, chain }, scope)
   }
 
-  return (request: GatewayRequest, asUsual: DecideAsUsual): HeadersDecision<TurnTicket> | undefined => {
+  return (request: GatewayRequest, decisions: Decisions): HeadersDecision<TurnTicket> | undefined => {
     if (request.method !== 'POST' || request.endOfStream || !request.bodyReadable) return undefined
     checkSpliceable(request)
-    return { kind: 'need-body', decide: (body, scope) => decide(request, body, { scope, asUsual }) }
+    return { kind: 'need-body', decide: (body, scope) => decide(request, body, { ...decisions, scope }) }
   }
 }
 
 /** Decides on a request as if no responses were kept. */
-export type DecideAsUsual = (scope: RequestScope) => Promise<HeadersDecision<TurnTicket>>
+type DecideAsUsual = (scope: RequestScope) => Promise<HeadersDecision<TurnTicket>>
+
+interface Decisions {
+  readonly asUsual: DecideAsUsual
+  /** As if it had come to /v1/chat/completions. */
+  readonly asChat: DecideAsUsual
+}
+
+const onBody = async (
+  decision: HeadersDecision<TurnTicket>,
+  body: Buffer,
+  scope: RequestScope,
+): Promise<Decision<TurnTicket>> => (decision.kind === 'need-body' ? decision.decide(body, scope) : decision)
 
 /** A turn that is to be kept when its answer is complete. */
 interface OpenTurn extends Pick<FinishedTurn, 'tenant' | 'after' | 'model' | 'ttlSeconds'> {

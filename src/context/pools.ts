@@ -7,6 +7,9 @@ import type { ModelService } from '../routing/served-models.ts'
 import type { TtftPredictor } from '../routing/ttft-predictor.ts'
 import type { SessionKey } from '../sessions/session-record.ts'
 
+/** How engines answer /v1/responses: themselves, or by a translation to /v1/chat/completions. */
+export type ResponsesApi = 'native' | 'chat'
+
 /** Pods with equal engines, and what a gateway process keeps for them. */
 export interface Pool {
   /** Named in tickets, payloads of stored KV and keys of stores. */
@@ -15,6 +18,8 @@ export interface Pool {
   serves(model: string): ModelService
   /** Tokens that a prompt of the model and its answer may have together. Undefined: no engine tells. Default: undefined. */
   readonly contextTokens?: (model: string) => number | undefined
+  /** `chat`: its engines have /v1/chat/completions, but no /v1/responses. Default: `native`. */
+  readonly responsesApi?: ResponsesApi
   readonly router: Router
   readonly pods: Pick<PodSource, 'pods' | 'turnStarted' | 'turnEnded' | 'markUnhealthy'>
   readonly kv: KvCache

@@ -151,8 +151,8 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
   #forward(request: RequestHeaders, decision: Extract<Decision, { kind: 'forward' | 'passthrough' }>): void {
     const { maxBodyBytes } = this.#options
     const forward: Partial<ForwardDecision> = decision.kind === 'forward' ? decision : {}
-    const { path, responseHeaders = {}, ticket, splice, expectModel } = forward
-    const { destinations: pods, requestHeaders, observer, rewriter, body: newBody } = decision
+    const { responseHeaders = {}, ticket, splice, expectModel } = forward
+    const { destinations: pods, path, requestHeaders, observer, rewriter, body: newBody } = decision
     if (newBody !== undefined) {
       this.#kept.take()
       this.#kept.adopt(newBody)

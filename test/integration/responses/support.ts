@@ -48,7 +48,7 @@ export const ask = async (
   if ('output' in data) return { answer: data, ...told }
   let answer: Answer | undefined
   for await (const event of data) {
-    if (event.type === 'response.completed') answer = event.response
+    if (event.type === 'response.completed' || event.type === 'response.incomplete') answer = event.response
   }
   if (answer === undefined) throw new Error('the stream had no end')
   return { answer, ...told }

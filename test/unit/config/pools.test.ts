@@ -16,7 +16,14 @@ describe('poolsOf', () => {
     const pools = poolsOf(load({ ...essential, CTX_ENGINES_API_KEY: 'k', ...variable(chat) }))
     expect(pools).toMatchObject([
       { name: 'default', pods: ['10.0.0.1:8000'], apiKey: 'k', kv: { directory: '/mnt/kv' } },
-      { name: 'chat', pods: ['a:1'], models: [], https: false, kv: { connector: 'none', callTimeoutMs: 10_000 } },
+      {
+        name: 'chat',
+        pods: ['a:1'],
+        models: [],
+        https: false,
+        responsesApi: 'native',
+        kv: { connector: 'none', callTimeoutMs: 10_000 },
+      },
     ])
     expect(pools[1]?.apiKey).toBeUndefined()
   })
@@ -86,6 +93,11 @@ test.each<[string, readonly object[], RegExp]>([
     /pools\.0\.kv\.storeModule.*belongs to the connector llamacpp-slots/,
   ],
   ['with a certificate and no HTTPS', [{ ...chat, caFile: '/ca' }], /pools\.0\.caFile.*belongs to.*https/],
+  [
+    'whose responses are translated but not kept',
+    [{ ...chat, responsesApi: 'chat' }],
+    /pools\.0\.responsesApi.*responses\.store/,
+  ],
   ['whose key is given twice', [{ ...chat, apiKey: 'k', apiKeyFile: '/k' }], /pools\.0\.apiKeyFile/],
 ])('a pool %s is refused', (_title, pools, problem) => {
   expect(problemsOf(variable(...pools))).toMatch(problem)
