@@ -60,7 +60,7 @@ const startOn = async (engine: BenchEngine, more: EngineEnvironment, release = a
     await release()
   }
   try {
-    const env = { ...process.env, ...more, GATEWAY_PORT: String(await freePort()) }
+    const env = { ...process.env, CTX_RESPONSES_STORE: 'true', ...more, GATEWAY_PORT: String(await freePort()) }
     const settings = readRunSettings(env)
     if (typeof settings === 'string') throw new Error(settings)
     const { url, pods } = await startStack(settings, { env, children, onLine: say })

@@ -9,6 +9,7 @@ import { cpus } from 'node:os'
 import { z } from 'zod'
 import { outputFile, say, writeFigures } from './bench-process.ts'
 import { type BenchStack, type EngineName, engineNames, startBenchStack } from './bench-stack.ts'
+import { measureResponses } from './measure-responses.ts'
 import { measureConversation, measureRun, type RunFigures } from './measure-ttft.ts'
 import { listOf, readOptions } from './read-options.ts'
 import { markdownTable, median, spread } from './statistics.ts'
@@ -71,6 +72,10 @@ const msText = (value: number): string => `${value.toFixed(0)} ms`
 const measure = async (stack: BenchStack, file: string): Promise<void> => {
   const rows = [...(await measureRuns(stack))].map(([tokens, measured]) => rowOf(tokens, measured))
   const conversation = await measureConversation(stack, `${unique} conversation`)
+  const responses = await measureResponses(stack, `${unique} responses`)
+  const later = responses.slice(1)
+  const medianOf = (kind: 'bySession' | 'byPrevious') => median(later.map((turn) => turn[kind].ttftMs))
+  const previousToSession = medianOf('byPrevious') / medianOf('bySession')
   const { title: engine } = stack.engine
   const processors = cpus().length
   process.stdout.write(
@@ -93,10 +98,23 @@ const measure = async (stack: BenchStack, file: string): Promise<void> => {
           return [String(turn), msText(ttftMs), msText(coldTtftMs), ratio, String(cachedTokens), `\`${cache}\``]
         }),
       ),
+      'A conversation on /v1/responses that changes pods with every turn, by a session and by previous_response_id',
+      markdownTable(
+        ['turn', 'TTFT by session', 'bytes sent', 'TTFT by previous_response_id', 'bytes sent', 'reused tokens'],
+        responses.map(({ turn, bySession, byPrevious }) => [
+          String(turn),
+          msText(bySession.ttftMs),
+          String(bySession.sentBytes),
+          msText(byPrevious.ttftMs),
+          String(byPrevious.sentBytes),
+          String(byPrevious.cachedTokens),
+        ]),
+      ),
+      `Median of the turns after the first, by previous_response_id / by session: ${previousToSession.toFixed(2)}`,
       '',
     ].join('\n\n'),
   )
-  await writeFigures(file, { engine, runs, processors, rows, conversation })
+  await writeFigures(file, { engine, runs, processors, rows, conversation, responses, previousToSession })
 }
 
 const ms = z.number()
