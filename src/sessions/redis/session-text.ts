@@ -4,7 +4,7 @@ import type { SessionKey, SessionRecord, StoredKv, TenantKey } from '../session-
  * A session in Redis is one string of 18 lines, small to keep, to send and to read. Its numbers are decimal, its free
  * texts escaped as in JSON (so it has no control characters but its line ends), and a line without content is empty:
  *
- * 1. state and version of this layout: `c2` creating, `a2` active, `x2` expired, `d2` deleted
+ * 1. state and version of this layout: `c3` creating, `a3` active, `x3` expired, `d3` deleted
  * 2. what the key has beyond its first 22 characters
  * 3. the first 22 characters of the tenant's key
  * 4. created at, 5. expires at (milliseconds), 6. TTL (seconds)
