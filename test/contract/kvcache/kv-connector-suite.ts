@@ -212,7 +212,8 @@ export const describeKvConnector = (name: string, make: () => Promise<KvTestBed>
         expect(prepared.presence).toMatchObject({ kind: 'miss', reason: 'load_timeout' })
         expect((await kit.second.run({ prompt: kit.prompt, fields: prepared.fields })).cachedTokens).toBe(0)
         await releaseTurn(kit.cache, turn, prepared)
-        expect(await removeSession(kit.cache, kit.session, stored)).toEqual({ kind: 'removed' })
+        // The load that was given up may still be on its way to the pod, and holds its slot meanwhile.
+        await eventually(async () => (await removeSession(kit.cache, kit.session, stored)).kind === 'removed')
       })
 
       if (traits.loadedBy === 'gateway') {
