@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { batchesOf } from '../../async/batches-of.ts'
 import type { EngineCall, EngineHttp } from '../../engines/engine-http.ts'
 import { readJson } from '../../json/read-json.ts'
 
@@ -147,8 +148,4 @@ export const createLmcacheClient = (options: {
       return inUse
     },
   }
-}
-
-function* batchesOf<T>(items: readonly T[], size: number): Generator<readonly T[]> {
-  for (let at = 0; at < items.length; at += size) yield items.slice(at, at + size)
 }

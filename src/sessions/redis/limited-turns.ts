@@ -1,22 +1,13 @@
 import type { TenantLimits } from '../limits.ts'
 import type { TenantKey } from '../session-record.ts'
 import type { BeginTurn } from '../session-store.ts'
-import { everyPartition } from './every-partition.ts'
+import { endDue } from './end-due.ts'
 import type { Partition, Partitions } from './partitions.ts'
-import { readAll, type ScriptReply } from './session-script-runner.ts'
+import type { ScriptReply } from './session-script-runner.ts'
 import type { TenantLedger } from './tenant-ledger.ts'
 import { readTenantTotals } from './tenant-totals.ts'
 
 const begun: ReadonlySet<string> = new Set(['active', 'created', 'existing', 'expired'])
-
-/** Due sessions that one script ends on the way to another session: it holds up the turns of all on its server. */
-const mostEnded = 16
-
-/** Ends due sessions of all partitions. Resolves to how many. */
-export const endDue = async (partitions: Partitions, limit = mostEnded): Promise<number> => {
-  const replies = await everyPartition(partitions, (partition) => partition.run('expire-due', ['', limit]))
-  return replies.reduce((sum, { detail }) => sum + (readAll(detail, Number)[0] ?? 0), 0)
-}
 
 /** What a tenant has outside of the partition that begins a turn, as arguments of its script. */
 export interface OutsideCounts {
@@ -35,11 +26,24 @@ interface LimitedTurn extends Pick<BeginTurn, 'key' | 'tenant' | 'turnId' | 'lea
 }
 
 /** Begins turns within the limits of their tenants, which are of all partitions together. */
+export interface LimitedTurns {
+  /**
+   * Begins a turn by the script of `attempt`: `isFull` tells it that the tenant may have no further turn. A script that
+   * has to know what the tenant has in other partitions replies `count`.
+   */
+  begin(
+    turn: LimitedTurn,
+    attempt: (partition: Partition, isFull: '1' | '', outside: OutsideCounts) => Promise<ScriptReply>,
+  ): Promise<ScriptReply>
+  /** Counts a turn no more. Never rejects: a ledger that is away forgets it when its lease ends. */
+  end(turn: Pick<BeginTurn, 'tenant' | 'turnId'>): Promise<void>
+}
+
 export const createLimitedTurns = (parts: {
   readonly partitions: Partitions
   readonly ledger: TenantLedger
   readonly tenantLimits: () => TenantLimits
-}) => {
+}): LimitedTurns => {
   const { partitions, ledger, tenantLimits } = parts
 
   const isFullOfKv = async (tenant: TenantKey): Promise<boolean> => {
@@ -73,19 +77,17 @@ export const createLimitedTurns = (parts: {
   ): Promise<ScriptReply> => {
     let reply = await attempt(await countsOfStart(isNamed))
     if (reply.outcome === 'count') reply = await attempt(await count(tenant, partition))
-    if (reply.outcome !== 'limited' || reply.detail !== 'sessions' || (await endDue(partitions)) === 0) return reply
+    if (reply.outcome !== 'limited' || reply.detail !== 'sessions' || (await endDue(partitions)).ended === 0)
+      return reply
     return attempt(await count(tenant, partition))
   }
 
+  const end: LimitedTurns['end'] = async (turn) => {
+    if (tenantLimits().maxTurns !== undefined) await ledger.endTurn(turn).catch(() => {})
+  }
+
   return {
-    /**
-     * Begins a turn by the script of `attempt`: `isFull` tells it that the tenant may have no further turn. A script that
-     * has to know what the tenant has in other partitions replies `count`.
-     */
-    begin: async (
-      turn: LimitedTurn,
-      attempt: (partition: Partition, isFull: '1' | '', outside: OutsideCounts) => Promise<ScriptReply>,
-    ): Promise<ScriptReply> => {
+    begin: async (turn, attempt) => {
       const { maxTurns } = tenantLimits()
       const partition = await partitions.of(turn.key)
       const taken = maxTurns === undefined ? 'unlimited' : await ledger.takeTurn(turn, maxTurns)
@@ -98,14 +100,9 @@ export const createLimitedTurns = (parts: {
         if (isBegun && taken === 'known') await ledger.takeTurn(turn, maxTurns ?? 0, '1')
         return reply
       } finally {
-        if (taken === 'taken' && !isBegun) await ledger.endTurn(turn)
+        if (taken === 'taken' && !isBegun) await end(turn)
       }
     },
-    /** Counts a turn no more. A ledger that is away forgets it when its lease ends. */
-    end: async (turn: Pick<BeginTurn, 'tenant' | 'turnId'>): Promise<void> => {
-      if (tenantLimits().maxTurns !== undefined) await ledger.endTurn(turn).catch(() => {})
-    },
+    end,
   }
 }
-
-export type LimitedTurns = ReturnType<typeof createLimitedTurns>

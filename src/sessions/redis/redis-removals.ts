@@ -1,11 +1,12 @@
 import { nanoid } from 'nanoid'
 import { clampCount, type KvLimit } from '../limits.ts'
 import type { Removal, RemovalQueue } from '../removal-queue.ts'
-import { everyPartition } from './every-partition.ts'
+import { endDue } from './end-due.ts'
 import type { Partitions } from './partitions.ts'
 import { readAll } from './session-script-runner.ts'
 import { assertId, escapeLine } from './session-text.ts'
 import { readRemoval } from './store-replies.ts'
+import { readTotals } from './store-totals.ts'
 
 /**
  * The removal queue, one of each partition. One gateway at a time works on a partition's: `worker.lua` says for how long.
@@ -20,28 +21,13 @@ export const createRedisRemovals = (parts: {
   /** Where the next claim begins, so that no partition waits for those before it. */
   let first = 0
 
-  const totals = async () => {
-    const each = await everyPartition(partitions, async (partition) =>
-      readAll((await partition.run('totals', [])).detail, Number),
-    )
-    const sumOf = (index: number): number => each.reduce((sum, counts) => sum + (counts[index] ?? 0), 0)
-    return { removals: sumOf(0), sessions: sumOf(1), kvBytes: sumOf(2) }
-  }
-
   return {
     async announce({ artefactId, session, payload, graceMs }) {
       const args = [assertId(artefactId), assertId(session), escapeLine(payload), clampCount(graceMs)]
       await (await partitions.of(session)).run('announce', args)
     },
 
-    async expireDue(limit) {
-      const replies = await everyPartition(partitions, (partition) => partition.run('expire-due', [gateway, limit]))
-      const counts = replies.map(({ detail }) => readAll(detail, Number))
-      return {
-        ended: counts.reduce((sum, [ended = 0]) => sum + ended, 0),
-        hasMore: counts.some(([, looked = 0]) => looked >= limit),
-      }
-    },
+    expireDue: (limit) => endDue(partitions, { gateway, limit }),
 
     /** A partition whose server is away is passed over, unless all are. */
     async claim({ limit, leaseMs }) {
@@ -80,12 +66,12 @@ export const createRedisRemovals = (parts: {
     },
 
     async counts() {
-      const { removals, sessions } = await totals()
+      const { removals, sessions } = await readTotals(partitions)
       return { removals, sessions }
     },
 
     async sizes() {
-      const { kvBytes } = await totals()
+      const { kvBytes } = await readTotals(partitions)
       return { kvBytes: kvLimit === undefined ? undefined : kvBytes, sessionBytes: undefined }
     },
   } satisfies Partial<RemovalQueue>

@@ -1,13 +1,15 @@
+import { batchesOf } from '../../async/batches-of.ts'
 import { clampCount, type Evicted, type KvLimit, type TenantLimits } from '../limits.ts'
 import type { RemovalQueue } from '../removal-queue.ts'
 import type { SessionKey } from '../session-record.ts'
 import type { SessionStore } from '../session-store.ts'
+import { endDue } from './end-due.ts'
 import { everyPartition } from './every-partition.ts'
-import { endDue } from './limited-turns.ts'
-import type { Partition, Partitions } from './partitions.ts'
+import type { Partitions } from './partitions.ts'
 import { createRecounting } from './recounting.ts'
 import { readAll, type ScriptReply } from './session-script-runner.ts'
 import { assertId, escapeLine } from './session-text.ts'
+import { readTotals } from './store-totals.ts'
 import type { TenantLedger } from './tenant-ledger.ts'
 import { readTenantTotals } from './tenant-totals.ts'
 
@@ -25,10 +27,6 @@ interface Candidate {
 const toCandidate = (item: unknown): Candidate => {
   const [artefactId, bytes, score] = readAll(item, (part) => part)
   return { artefactId: String(artefactId), bytes: Number(bytes), score: Number(score) }
-}
-
-function* batchesOf<T>(items: readonly T[], size: number): Generator<readonly T[]> {
-  for (let at = 0; at < items.length; at += size) yield items.slice(at, at + size)
 }
 
 /** Stored KV of sessions, and which of it goes when there is too much in all partitions together. */
@@ -86,20 +84,15 @@ export const createRedisStoredKv = (parts: {
 
   const recounting = createRecounting(partitions)
 
-  /** Bytes stored in all partitions, or in those beside one. */
-  const storedBytes = async (beside?: Partition): Promise<number> => {
-    const each = await everyPartition(partitions, async (partition) =>
-      partition === beside ? 0 : Number(readAll((await partition.run('totals', [])).detail, Number)[2]),
-    )
-    return each.reduce((sum, bytes) => sum + bytes, 0)
-  }
-
   const commit = async ({ key, tenant, createdAtMs, kv }: Commit, isLast: boolean): Promise<ScriptReply> => {
     const { maxStoredBytes } = tenantLimits()
     const partition = await partitions.of(key)
     const sizes = [kv.tokens, kv.bytes, kv.turn].map(clampCount)
     const artefact = [assertId(kv.artefactId), escapeLine(kv.payload), ...sizes, parts.supersededGraceMs, createdAtMs]
-    const limits = kvLimit === undefined ? ['', 0] : [clampCount(kvLimit.maxBytes), await storedBytes(partition)]
+    const limits =
+      kvLimit === undefined
+        ? ['', 0]
+        : [clampCount(kvLimit.maxBytes), (await readTotals(partitions, partition)).kvBytes]
     const ofTenant =
       maxStoredBytes === undefined
         ? ['', 0]
@@ -117,15 +110,16 @@ export const createRedisStoredKv = (parts: {
         }
         if (outcome !== 'no-room') return outcome === 'committed'
         const excess = Number(detail)
-        isLast = (await endDue(partitions)) === 0 && (await evictSome(() => excess, mostEvicted, change.key)) === 0
+        isLast =
+          (await endDue(partitions)).ended === 0 && (await evictSome(() => excess, mostEvicted, change.key)) === 0
       }
     },
 
     async evict(limit) {
       if (kvLimit === undefined) return 0
       const excessOf = (bytes: number): number => bytes - kvLimit.maxBytes * kvLimit.threshold
-      if (excessOf(await storedBytes()) <= 0) return 0
-      while ((await endDue(partitions)) > 0) {}
+      if (excessOf((await readTotals(partitions)).kvBytes) <= 0) return 0
+      while ((await endDue(partitions)).ended > 0) {}
       let dropped = 0
       for (let more = limit; more > 0; more = limit - dropped) {
         const some = await evictSome(excessOf, more)

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { batchesOf } from '../../../async/batches-of.ts'
 import { loadScript } from '../../../redis/load-script.ts'
 import type { RedisConnection } from '../../../redis/redis-connection.ts'
 import type { ChunkLedger } from '../chunk-ledger.ts'
@@ -16,19 +17,15 @@ export const createRedisChunkLedger = (redis: RedisConnection): ChunkLedger => {
     chunks.map((chunk) => `${redis.keyPrefix}kv:chunks:{${salt}}:${chunk}`)
   return {
     hold: async ({ salt, name, chunks }) => {
-      for (const batch of batchesOf(chunks)) await redis.run(hold, keysOf(salt, batch), [name])
+      for (const batch of batchesOf(chunks, chunksPerCall)) await redis.run(hold, keysOf(salt, batch), [name])
     },
     release: async ({ salt, name, chunks }) => {
       const free: string[] = []
-      for (const batch of batchesOf([...new Set(chunks)])) {
+      for (const batch of batchesOf([...new Set(chunks)], chunksPerCall)) {
         const positions = new Set(positionsReply.parse(await redis.run(release, keysOf(salt, batch), [name])))
         free.push(...batch.filter((_chunk, index) => positions.has(index + 1)))
       }
       return free
     },
   }
-}
-
-function* batchesOf(chunks: readonly string[]): Generator<readonly string[]> {
-  for (let at = 0; at < chunks.length; at += chunksPerCall) yield chunks.slice(at, at + chunksPerCall)
 }
