@@ -2,7 +2,7 @@
 export type RedisTopology =
   /** One server; a URL with one host. */
   | { readonly kind: 'server' }
-  /** Nodes of a Redis Cluster, any of them: they tell of the others. */
+  /** Nodes of a Redis Cluster, any of them: the client learns the others from them. */
   | { readonly kind: 'cluster' }
   /** Sentinels, which tell which server is the master now. User, password and database are those of that server. */
   | {

@@ -38,7 +38,7 @@ const lineEnd = (event: Buffer, from: number): number => {
 /** An event with a response object in it. */
 export interface AnswerEvent {
   readonly answer: AnswerObject
-  /** The response object as it came. */
+  /** The response object, unchanged. */
   readonly original: Buffer
   /** The event with another response object in it. */
   readonly with: (answer: Buffer) => Buffer

@@ -1,8 +1,8 @@
 import type { Slices } from '../async/slices.ts'
 import type { JsonLimits } from '../json/scan-json-object.ts'
-import { isEventStream, isJson } from '../openai/answer-reader.ts'
 import { KeptBytes } from '../openai/kept-bytes.ts'
 import { eventEnd, hasAnswer, readAnswerEvent } from './answer-event.ts'
+import { answerFormOf } from './answer-form.ts'
 import { type AnswerObject, type AskedFor, rewriteAnswer } from './answer-object.ts'
 
 /** Memory of all turns under way: bytes of their new items and of what is held back of their answers. */
@@ -108,18 +108,14 @@ export const createAnswerRewriter = (options: AnswerRewriterOptions): AnswerRewr
     }
     const rest = all.subarray(from)
     if (!isLast) hold(rest)
-    // An event that is cut goes on as far as it came.
+    // Of an event that is cut, the bytes received are sent on.
     const after = isLast ? rest : form === 'stream' ? noBytes : takeHeld()
     return events.some(hasAnswer) ? rewriteEvents(events, after) : Buffer.concat([...events, after])
   }
 
   return {
     head: (status, header) => {
-      const [contentType = '', ...others] = header('content-type')
-      const isPlain = header('content-encoding').every((value) => value === '' || value === 'identity')
-      if (status !== 200 || others.length > 0 || !isPlain) return 'pass'
-      if (isEventStream(contentType)) form = 'stream'
-      else if (isJson(contentType)) form = 'json'
+      form = answerFormOf(status, header) ?? 'pass'
       const [length = ''] = header('content-length')
       if (/^\d{1,15}$/.test(length)) expectedBytes = Number(length)
       return form === 'pass' ? 'pass' : 'rewrite'

@@ -1,10 +1,10 @@
 import { createParser } from 'eventsource-parser'
 import type { SlicedWork, Slices } from '../async/slices.ts'
 import { readJson } from '../json/read-json.ts'
-import { isEventStream, isJson } from '../openai/answer-reader.ts'
 import { KeptBytes } from '../openai/kept-bytes.ts'
 import { readChatPart } from '../openai/responses-to-chat/chat-part.ts'
 import { type ResponseStart, ResponseWriter } from '../openai/responses-to-chat/response-writer.ts'
+import { answerFormOf } from './answer-form.ts'
 import type { AnswerRewriter, HeldBytes } from './answer-rewriter.ts'
 
 export interface AnswerTranslatorOptions extends ResponseStart {
@@ -99,11 +99,7 @@ export const createAnswerTranslator = (options: AnswerTranslatorOptions): Answer
 
   return {
     head: (status, header) => {
-      const [contentType = '', ...others] = header('content-type')
-      const isPlain = header('content-encoding').every((value) => value === '' || value === 'identity')
-      if (status !== 200 || others.length > 0 || !isPlain) return 'pass'
-      if (isEventStream(contentType)) form = 'stream'
-      else if (isJson(contentType)) form = 'json'
+      form = answerFormOf(status, header) ?? 'over'
       return form === 'over' ? 'pass' : 'rewrite'
     },
     chunk: (bytes, isLast) => {

@@ -27,7 +27,7 @@ interface RedisAnswers {
 }
 
 /**
- * Asks a Redis for its memory policy and its clock; of a cluster, each node that the location lists, and tells of the
+ * Asks a Redis for its memory policy and its clock; of a cluster, each node that the location lists, and reports the
  * first one that may drop keys. No credentials are in what it says.
  */
 export const askRedis = async (location: RedisLocation): Promise<RedisAnswers> => {

@@ -12,7 +12,7 @@ export interface AnswerPiece {
 
 const failed: StreamStatus = { code: 'internal', message: 'the stream cannot continue' }
 
-/** Sends the body of an answer on, piece by piece: as it came, rewritten, or another one in its place. */
+/** Sends the body of an answer on, piece by piece: unchanged, rewritten, or replaced by another one. */
 export class AnswerPieces {
   readonly #stream: GrpcStream<Reply>
   readonly #body: BodySender

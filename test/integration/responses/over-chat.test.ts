@@ -1,11 +1,9 @@
 import { describe, expect, test } from '@jest/globals'
 import { call, openai } from '../support/client.ts'
-import { untilStored } from '../support/sessions.ts'
 import { embeddedPods } from '../support/stack.ts'
 import { useStack } from '../support/use-stack.ts'
-import { type Answer, ask, type Continues, newItems } from './support.ts'
-
-const turns = 10
+import { ask } from './support.ts'
+import { takeTenTurns, waysToContinue } from './ten-turns.ts'
 
 describe.each(['lua', 'picker'] as const)('engines without /v1/responses, in the wiring %s', (wiring) => {
   const stack = useStack({
@@ -20,44 +18,17 @@ describe.each(['lua', 'picker'] as const)('engines without /v1/responses, in the
     expect(answer.status).toBe(404)
   })
 
-  test.each<{
-    by: string
-    first: () => Promise<Continues | undefined>
-    next: (answer: Answer) => Continues | undefined
-  }>([
-    { by: 'previous_response_id', first: async () => undefined, next: ({ id }) => ({ previous_response_id: id }) },
-    {
-      by: 'conversation',
-      first: async () => ({ conversation: (await client().conversations.create()).id }),
-      next: ({ conversation }) => (conversation ? { conversation: conversation.id } : undefined),
-    },
-  ])('ten turns with tools by $by, every other one streamed, start from all KV before', async ({ first, next }) => {
-    let continues = await first()
-    let history = 0
-    const pods = new Set<string | null>()
-    const sessions = new Set<string | null>()
-    for (let turn = 1; turn <= turns; turn += 1) {
-      const { answer, cache, session } = await ask(client(), {
-        input: newItems(turn),
-        continues,
-        stream: turn % 2 === 1,
-      })
-      sessions.add(session)
-      expect(answer).toMatchObject({ object: 'response', store: true, status: 'incomplete' })
-      const { input_tokens = 0, output_tokens = 0, input_tokens_details } = answer.usage ?? {}
-      if (turn === 1) expect(cache).toBe('miss; reason=new_session')
-      else {
-        expect(cache).toMatch(/^hit; /)
-        expect(input_tokens_details?.cached_tokens ?? 0).toBeGreaterThanOrEqual(0.9 * history)
-      }
-      history = input_tokens + output_tokens
-      continues = next(answer)
-      const { kv } = await untilStored(stack, session ?? '', turn)
-      pods.add(kv.pod)
-    }
-    expect(sessions.size).toBe(1)
-    expect(pods.size).toBe(2)
-  })
+  test.each(waysToContinue(client))(
+    'ten turns with tools by $by, every other one streamed, start from all KV before',
+    (way) =>
+      takeTenTurns({
+        stack,
+        client: client(),
+        way,
+        isStreamed: (turn) => turn % 2 === 1,
+        expected: () => ({ object: 'response', store: true, status: 'incomplete' }),
+      }),
+  )
 
   test.each([true, false])('a turn that is not kept is answered (stream: %s)', async (stream) => {
     const given = { model: 'tiny-random', input: 'a', store: false, max_output_tokens: 4 } as const

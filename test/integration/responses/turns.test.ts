@@ -1,11 +1,9 @@
 import { describe, expect, test } from '@jest/globals'
 import { openai } from '../support/client.ts'
-import { untilStored } from '../support/sessions.ts'
 import { embeddedPods } from '../support/stack.ts'
 import { useStack } from '../support/use-stack.ts'
-import { type Answer, ask, type Continues, newItems } from './support.ts'
-
-const turns = 10
+import { type Answer, ask } from './support.ts'
+import { takeTenTurns, waysToContinue } from './ten-turns.ts'
 
 describe.each(['lua', 'picker'] as const)('in the wiring %s', (wiring) => {
   const stack = useStack({
@@ -16,42 +14,21 @@ describe.each(['lua', 'picker'] as const)('in the wiring %s', (wiring) => {
   const client = () => openai(stack.url, { headers: { 'routing-strategy': 'round-robin' } })
 
   describe.each([{ stream: true }, { stream: false }])('with stream: $stream', ({ stream }) => {
-    test.each<{
-      by: string
-      first: () => Promise<Continues | undefined>
-      next: (answer: Answer) => Continues | undefined
-    }>([
-      { by: 'previous_response_id', first: async () => undefined, next: ({ id }) => ({ previous_response_id: id }) },
-      {
-        by: 'conversation',
-        first: async () => ({ conversation: (await client().conversations.create()).id }),
-        next: ({ conversation }) => (conversation ? { conversation: conversation.id } : undefined),
-      },
-    ])('ten turns with tools by $by start from the KV of all that went before, on any pod', async ({ first, next }) => {
-      let continues = await first()
-      let history = 0
-      const pods = new Set<string | null>()
-      const sessions = new Set<string | null>()
-      for (let turn = 1; turn <= turns; turn += 1) {
-        const { answer, cache, session } = await ask(client(), { input: newItems(turn), continues, stream })
-        sessions.add(session)
-        const previous =
-          continues !== undefined && 'previous_response_id' in continues ? continues.previous_response_id : null
-        expect(answer).toMatchObject({ previous_response_id: previous, store: true })
-        const { input_tokens = 0, output_tokens = 0, input_tokens_details } = answer.usage ?? {}
-        if (turn === 1) expect(cache).toBe('miss; reason=new_session')
-        else {
-          expect(cache).toMatch(/^hit; /)
-          expect(input_tokens_details?.cached_tokens ?? 0).toBeGreaterThanOrEqual(0.9 * history)
-        }
-        history = input_tokens + output_tokens
-        continues = next(answer)
-        const { kv } = await untilStored(stack, session ?? '', turn)
-        pods.add(kv.pod)
-      }
-      expect(sessions.size).toBe(1)
-      expect(pods.size).toBe(2)
-    })
+    test.each(waysToContinue(client))(
+      'ten turns with tools by $by start from the KV of all that went before, on any pod',
+      (way) =>
+        takeTenTurns({
+          stack,
+          client: client(),
+          way,
+          isStreamed: () => stream,
+          expected: (continues) => ({
+            previous_response_id:
+              continues !== undefined && 'previous_response_id' in continues ? continues.previous_response_id : null,
+            store: true,
+          }),
+        }),
+    )
   })
 
   test('two continuations of one response do not see each other', async () => {
