@@ -2,7 +2,11 @@ import type { SessionRecord } from '../../../src/sessions/session-record.ts'
 import { StoreUnavailableError } from '../../../src/sessions/session-store.ts'
 import { sentenceOf } from '../../../src/telemetry/sentence-of.ts'
 import type { ClusterNode } from '../redis-cluster/cluster-node.ts'
+import type { AnswerWatch } from './answer-watch.ts'
 import type { ChaosArtefact, ChaosExpectation, ChaosSession } from './chaos-session.ts'
+
+/** For how long a breaker refuses calls before it tries one. */
+const breakerOpenMs = 1_000
 
 /** A stretch of time with one fault, or with none. */
 export interface ChaosPeriod {
@@ -48,13 +52,29 @@ export class ChaosLedger {
   longestMs = 0
   /** Sessions that were seen again after the store said that they are deleted. */
   readonly undeleted = new Set<ChaosSession>()
+  readonly #watch: AnswerWatch
+  readonly #commandTimeoutMs: number
 
-  /** Failures of calls whose partition no fault touched. */
+  constructor({ watch, commandTimeoutMs }: { readonly watch: AnswerWatch; readonly commandTimeoutMs: number }) {
+    this.#watch = watch
+    this.#commandTimeoutMs = commandTimeoutMs
+  }
+
+  /** Failures of calls whose partition no fault touched, though its server answered others in time. */
   get unexcused(): readonly ChaosFailure[] {
-    return this.failures.filter(({ partition, period }) => {
+    return this.failures.filter((failure) => {
+      const { partition, period } = failure
       const isTouched = partition === undefined ? period.partitions.size > 0 : period.partitions.has(partition)
-      return !period.isSpread && !isTouched
+      return !period.isSpread && !isTouched && !this.wasLate(failure)
     })
+  }
+
+  /** Whether the server of the call's partition let a plain client wait, too, while its breaker may have opened and stayed so. */
+  wasLate({ partition, period, afterMs }: ChaosFailure): boolean {
+    const homes = partition === undefined ? period.homes : period.homes?.slice(partition, partition + 1)
+    const failedMs = period.beganMs + afterMs
+    const [sinceMs, lateMs] = [failedMs - 2 * this.#commandTimeoutMs - breakerOpenMs, this.#commandTimeoutMs / 2]
+    return homes?.some((home) => this.#watch.wasLate(home, sinceMs, failedMs, lateMs)) ?? false
   }
 
   /** The answer of the store, or undefined when it is unavailable. `partition`: where the call goes, if to one. */

@@ -2,6 +2,7 @@ import { createRedisSessionStore } from '../../../src/sessions/redis/create-redi
 import { newSession, sessionKey, tenantKey } from '../../contract/sessions/store-under-test.ts'
 import { eventually } from '../eventually.ts'
 import type { TestRedisCluster } from '../redis-cluster/start-test-redis-cluster.ts'
+import { watchAnswers } from './answer-watch.ts'
 import { type ChaosStore, graceMs, leaseMs, runClient, runSweeps, sweepOnce } from './chaos-clients.ts'
 import { causeFault, type FaultName } from './chaos-faults.ts'
 import { ChaosLedger } from './chaos-ledger.ts'
@@ -53,7 +54,8 @@ export const runChaos = async (options: {
   const [store] = stores
   if (store === undefined) throw new Error('no store')
   const beacons = await placeBeacons(store)
-  const ledger = new ChaosLedger()
+  const ended = new AbortController()
+  const ledger = new ChaosLedger({ watch: watchAnswers(cluster.nodes, ended.signal), commandTimeoutMs })
   const partitionOf = ({ key }: Pick<ChaosSession, 'key'>): number | undefined => {
     const found = beacons.findIndex((beacon) => store.areTogether(beacon, key))
     return found < 0 ? undefined : found
@@ -65,7 +67,6 @@ export const runChaos = async (options: {
         await eventually(async () => (await each.get({ key, tenant: beaconTenant })) !== undefined)
   }
 
-  const ended = new AbortController()
   const parts = { stores, ledger, random, partitionOf, until: ended.signal }
   const running = Promise.all([
     ...Array.from({ length: clients }, (_none, client) => runClient(client, parts)),
