@@ -47,5 +47,8 @@ const largestCount = 999_999_999_999_999
 export const clampCount = (value: number): number =>
   Number.isFinite(value) ? Math.min(Math.max(Math.trunc(value), 0), largestCount) : 0
 
+/** Sessions that have the same stored KV at most: what one of them does with it looks at all. */
+export const maxHolders = 64
+
 /** Prompts of one name whose KV is kept at the same time. */
 export const maxBranches = 4

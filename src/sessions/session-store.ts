@@ -64,6 +64,11 @@ export interface BeginNamedTurn extends BeginTurn, Pick<NewSession, 'sealedId' |
   readonly maxNamedSessions: number
   /** The session of the same name under another secret: while it lives and the turn's own does not, the turn is its. */
   readonly earlier?: OwnedSession | undefined
+  /**
+   * A prompt that gets a new branch of a live session starts with the stored KV of the most recently used branch that has
+   * some, shared as by {@link SessionStore.fork}. Default: without KV.
+   */
+  readonly forksBranch?: boolean | undefined
 }
 
 /**
@@ -115,6 +120,21 @@ export type CompleteOutcome =
   /** Deleted or forgotten meanwhile: nothing was written, and whatever the turn left behind is queued for removal. */
   | { readonly kind: 'gone' }
 
+/** A session that begins as another one is now. */
+export interface ForkedSession {
+  readonly from: OwnedSession
+  readonly session: Pick<SessionRecord, 'key' | 'sealedId'> & {
+    /** Undefined: as of the session that is forked. */
+    readonly ttlSeconds: number | undefined
+  }
+}
+
+export type ForkOutcome =
+  | { readonly kind: 'forked'; readonly record: SessionRecord }
+  /** The tenant has no such live session. */
+  | { readonly kind: 'unknown' }
+  | Limited
+
 /** A session with its branches beside the first, of which only a name's has any. */
 export interface WholeSession extends SessionRecord {
   readonly branches: readonly SessionRecord[]
@@ -148,6 +168,14 @@ export interface SessionStore {
    * time to live, and `remove` ends them all.
    */
   beginNamed(turn: BeginNamedTurn): Promise<BeginNamedOutcome>
+  /**
+   * Makes an *active* session of the same tenant, model and number of turns, whose token totals are 0 and whose time to
+   * live begins now. It shares what the other one has stored, of a name's session the first branch: KV of several sessions
+   * counts once, and is removed when the last of them has ended or replaced it; a turn of any of them uses it. KV that
+   * {@link maxHolders} sessions have is not shared further. A fork to a key that the tenant has is one that is repeated.
+   * The sessions lie together ({@link areTogether}).
+   */
+  fork(fork: ForkedSession): Promise<ForkOutcome>
   /**
    * Counts a turn, releases its lease, and makes a *creating* or *expired* session *active*. A turn counts once, while
    * its lease is there to release; after that, or when the lease was one too many, it only reads. A lease that has run

@@ -4,8 +4,10 @@ import type { RemovalQueue } from '../removal-queue.ts'
 import type { SessionDirectory } from '../session-directory.ts'
 import type { SessionStore } from '../session-store.ts'
 import { MemoryDirectory } from './memory-directory.ts'
+import { MemoryNamedTurns } from './memory-named-turns.ts'
 import { MemoryRemovals } from './memory-removals.ts'
 import { MemorySessions } from './memory-sessions.ts'
+import { MemoryStoredKv } from './memory-stored-kv.ts'
 import type { MemoryWatch } from './process-memory.ts'
 import { SessionTable } from './session-table.ts'
 
@@ -47,9 +49,11 @@ export const createMemorySessionStore = ({
 }: MemorySessionStoreOptions = {}): SessionStore & RemovalQueue & SessionDirectory => {
   const identity = nanoid()
   const removals = new MemoryRemovals()
-  const table = new SessionTable({ removals, maxSessions, tombstoneSeconds, kvLimit, tenantLimits, onEvicted })
+  const table = new SessionTable({ removals, maxSessions, tombstoneSeconds, tenantLimits, onEvicted })
   const directory = new MemoryDirectory(table)
-  const sessions = new MemorySessions({ table, directory, removals, supersededGraceMs })
+  const storedKv = new MemoryStoredKv({ table, removals, supersededGraceMs, kvLimit, onEvicted })
+  const sessions = new MemorySessions({ table, directory, storedKv, removals })
+  const named = new MemoryNamedTurns({ table, storedKv, removals })
   const stopWatch = memory?.watch(({ usedBytes, limitBytes }) => {
     // Something else may fill the memory: one reading evicts at most half of the sessions, and never the last few.
     const roomBytes = limitBytes * memory.threshold - usedBytes
@@ -59,13 +63,14 @@ export const createMemorySessionStore = ({
   return {
     create: async (session) => sessions.create(session, nowMs()),
     begin: async (turn) => sessions.begin(turn, nowMs()),
-    beginNamed: async (turn) => sessions.beginNamed(turn, nowMs()),
+    beginNamed: async (turn) => named.begin(turn, nowMs()),
+    fork: async (fork) => sessions.fork(fork, nowMs()),
     complete: async (turn) => sessions.complete(turn, nowMs()),
     abandon: async (turn) => sessions.abandon(turn, nowMs()),
-    commitKv: async (commit) => sessions.commitKv(commit, nowMs()),
+    commitKv: async (commit) => storedKv.commit(commit, nowMs()),
     setKvStatus: async (change) => sessions.setKvStatus(change, nowMs()),
     dropArtefacts: async ({ artefactIds, reason }) =>
-      artefactIds.filter((id) => sessions.dropKv(id, reason, nowMs())).length,
+      artefactIds.filter((id) => storedKv.drop(id, reason, nowMs())).length,
     get: async ({ key, tenant }) => sessions.get(key, tenant, nowMs()),
     list: async ({ tenant, after, limit }) => directory.list(tenant, after, limit, nowMs()),
     setTtl: async ({ key, tenant, ttlSeconds }) => sessions.setTtl(key, tenant, ttlSeconds, nowMs()),
@@ -81,15 +86,18 @@ export const createMemorySessionStore = ({
       const ended = table.expireDue(limit, nowMs())
       return { ended, hasMore: ended >= limit }
     },
-    evict: async (limit) => table.evict(limit, nowMs()),
+    evict: async (limit) => {
+      const freed = table.relieve(limit, nowMs())
+      return freed >= limit ? freed : freed + storedKv.evict(limit - freed, nowMs())
+    },
     recount: async () => false,
     claim: async (options) => removals.claim(options, nowMs()),
     ack: async (claimed) => {
       for (const each of claimed) removals.ack(each, nowMs())
     },
     retryLater: async (claimed, delayMs) => removals.retryLater(claimed, nowMs() + delayMs),
-    knownArtefacts: async (ids) => new Set(ids.filter((id) => table.ownerOf(id) !== undefined || removals.names(id))),
+    knownArtefacts: async (ids) => new Set(ids.filter((id) => table.kv.find(id) !== undefined || removals.names(id))),
     counts: async () => ({ removals: removals.size, sessions: table.size }),
-    sizes: async () => ({ kvBytes: table.kvBytes, sessionBytes: table.bytes }),
+    sizes: async () => ({ kvBytes: table.kv.bytes, sessionBytes: table.bytes }),
   }
 }

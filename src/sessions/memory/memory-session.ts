@@ -1,4 +1,4 @@
-import type { SessionRecord, StoredKv } from '../session-record.ts'
+import type { SessionKey, SessionRecord, StoredKv } from '../session-record.ts'
 import type { Due } from './deadline-queue.ts'
 import type { Place } from './idle-order.ts'
 import type { TurnLease } from './turn-leases.ts'
@@ -18,7 +18,8 @@ export interface MemorySession
   output: number
   cached: number
   pod: string | undefined
-  kv: StoredKv | undefined
+  /** What it has stored. */
+  heldKv: HeldKv | undefined
   kvStatus: string | undefined
   /** Digest of the idempotency key that names it, in state *creating*. */
   retryDigest: string | undefined
@@ -29,9 +30,34 @@ export interface MemorySession
   branches: readonly (Branch | undefined)[]
   /** When a turn last began or ended. */
   usedMs: number
-  /** In the order by memory, and in the order by stored KV. */
+  /** In the order by memory. */
   place: Place<MemorySession> | undefined
-  kvPlace: Place<MemorySession> | undefined
+}
+
+/** Stored KV, and the sessions that hold it: one, or several after forks. */
+export class HeldKv {
+  readonly kv: StoredKv
+  holders: readonly MemorySession[]
+  /** The session that stored it. */
+  readonly owner: SessionKey
+  /** Whether it ever had several holders. */
+  isShared = false
+  /** When a turn of one of them last began or ended, or one was forked. */
+  usedMs: number
+  /** In the order by use. */
+  place: Place<HeldKv> | undefined
+
+  constructor(kv: StoredKv, holder: MemorySession, usedMs: number) {
+    this.kv = kv
+    this.holders = [holder]
+    this.owner = holder.key
+    this.usedMs = usedMs
+  }
+
+  get leases(): readonly TurnLease[] {
+    const [first, ...others] = this.holders
+    return others.length === 0 ? (first?.leases ?? []) : this.holders.flatMap(({ leases }) => leases)
+  }
 }
 
 /** What a session begins with. */
@@ -77,7 +103,7 @@ export const toRecord = (session: MemorySession): SessionRecord => ({
   expiresAtMs: session.expiresAtMs,
   ttlSeconds: session.ttlSeconds,
   pod: session.pod,
-  kv: session.kv,
+  kv: session.heldKv?.kv,
   kvStatus: session.kvStatus,
   sealedId: session.sealedId,
   turns: session.turns,
@@ -86,14 +112,14 @@ export const toRecord = (session: MemorySession): SessionRecord => ({
 
 /** Heap bytes of a record with its places in the indexes, without its texts. Measured with bench/sessions. */
 const recordBytes = 610
-const kvBytes = 250
+const kvBytes = 330
 const tombstoneBytes = 450
 
-export const sessionBytes = (session: Pick<MemorySession, 'sealedId' | 'model' | 'kv'>): number =>
+export const sessionBytes = (session: Pick<MemorySession, 'sealedId' | 'model' | 'heldKv'>): number =>
   recordBytes +
   session.sealedId.length +
   session.model.length +
-  (session.kv === undefined ? 0 : storedKvBytes(session.kv))
+  (session.heldKv === undefined ? 0 : storedKvBytes(session.heldKv.kv))
 
 export const storedKvBytes = (kv: StoredKv): number => kvBytes + kv.payload.length + kv.artefactId.length
 

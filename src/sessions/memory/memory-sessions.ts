@@ -1,40 +1,42 @@
-import { clampCount, kvStoreFullStatus, kvTenantFullStatus, maxBranches } from '../limits.ts'
-import { branchKeyOf, type SessionKey, type TenantKey } from '../session-record.ts'
+import { clampCount } from '../limits.ts'
+import type { SessionKey, TenantKey } from '../session-record.ts'
 import type {
-  BeginNamedOutcome,
-  BeginNamedTurn,
   BeginOutcome,
   BeginTurn,
   CompleteOutcome,
   CompleteTurn,
   CreateOutcome,
+  ForkedSession,
+  ForkOutcome,
   NewSession,
   SessionStore,
   WholeSession,
 } from '../session-store.ts'
+import { beginExpired } from './begin-expired.ts'
 import type { MemoryDirectory } from './memory-directory.ts'
 import type { MemoryRemovals } from './memory-removals.ts'
-import { type Branch, type MemorySession, type Tombstone, toRecord } from './memory-session.ts'
+import { type MemorySession, type Tombstone, toRecord } from './memory-session.ts'
+import type { MemoryStoredKv } from './memory-stored-kv.ts'
 import { noBranches, type SessionTable } from './session-table.ts'
-import { heldUntilMs, holdsLease, leaseOf, releaseLease, type TurnLease, takeLease } from './turn-leases.ts'
+import { heldUntilMs, holdsLease, leaseOf, releaseLease } from './turn-leases.ts'
 
-/** Applies creates, turns and management to the sessions of a table. Synchronous, so every method is atomic. */
+/** Applies creates, forks, turns and management to the sessions of a table. Synchronous, so every method is atomic. */
 export class MemorySessions {
   readonly #table: SessionTable
   readonly #directory: MemoryDirectory
+  readonly #storedKv: MemoryStoredKv
   readonly #removals: MemoryRemovals
-  readonly #supersededGraceMs: number
 
   constructor(options: {
     readonly table: SessionTable
     readonly directory: MemoryDirectory
+    readonly storedKv: MemoryStoredKv
     readonly removals: MemoryRemovals
-    readonly supersededGraceMs: number
   }) {
     this.#table = options.table
     this.#directory = options.directory
+    this.#storedKv = options.storedKv
     this.#removals = options.removals
-    this.#supersededGraceMs = options.supersededGraceMs
   }
 
   create(wanted: NewSession, nowMs: number): CreateOutcome {
@@ -43,7 +45,7 @@ export class MemorySessions {
     const mayFind = retryOf !== undefined && retryOf.use !== 'record-only'
     if (mayFind && known !== undefined && known.bodyDigest !== retryOf.bodyDigest) return { kind: 'key-reused' }
     // Looked up only now: it may end the session, and its key is forgotten with it.
-    const named = known?.session && this.#findOwned(known.session, tenant, nowMs)
+    const named = known?.session && this.#table.findOwned(known.session, tenant, nowMs)
     const earlier = retryOf?.use === 'find-or-record' || (named?.turns ?? 0) <= 1 ? named : undefined
     if (mayFind && earlier !== undefined) return this.#join(earlier, wanted, nowMs)
     const present = this.#table.findLive(key, nowMs)
@@ -74,7 +76,7 @@ export class MemorySessions {
       const refusal = usage.refusalOfTurn(tenant, turnId, nowMs)
       if (refusal !== undefined) return refusal
       usage.beginTurn(tenant, lease)
-      this.#take(session, lease, nowMs)
+      this.#table.take(session, lease, nowMs)
       return { kind: 'active', record: toRecord(session), nowMs }
     }
     const tombstone = session === undefined ? this.#table.findTombstone(key, nowMs) : undefined
@@ -86,34 +88,27 @@ export class MemorySessions {
     return beginExpired(tombstone, lease, nowMs)
   }
 
-  beginNamed(turn: BeginNamedTurn, nowMs: number): BeginNamedOutcome {
-    const { usage } = this.#table
-    const { key, tenant, turnId, earlier } = turn
-    const present = this.#table.findLive(key, nowMs) ?? this.#table.findTombstone(key, nowMs)
-    if (present !== undefined && present.tenant !== tenant) return unknown
-    const old =
-      earlier && this.#table.findLive(key, nowMs) === undefined && this.#findOwned(earlier.key, earlier.tenant, nowMs)
-    if (old) return this.beginNamed({ ...turn, ...earlier, sealedId: old.sealedId, earlier: undefined }, nowMs)
-    const outcome = usage.refusalOfTurn(tenant, turnId, nowMs) ?? this.#beginOwnNamed(turn, nowMs)
-    if ('record' in outcome || outcome.kind === 'expired') usage.beginTurn(tenant, leaseOf(turn, nowMs))
-    return outcome
-  }
-
-  #beginOwnNamed(turn: BeginNamedTurn, nowMs: number): BeginNamedOutcome {
-    const { key, tenant, maxNamedSessions } = turn
-    const session = this.#table.findLive(key, nowMs)
-    if (session !== undefined) return this.#beginBranch(session, turn, nowMs)
-    const tombstone = this.#table.findTombstone(key, nowMs)
-    if (tombstone?.kind === 'deleted' && !this.#isRemoved(key, nowMs)) return { kind: 'deleted' }
-    if (!this.#table.makeRoomForNamed(tenant, maxNamedSessions, nowMs)) return unknown
-    const refusal = this.#table.usage.refusalOfNew(tenant, turn.turnId, nowMs)
-    if (refusal !== undefined) return refusal
-    const branches = [branchOf(turn, nowMs)]
-    if (tombstone?.kind === 'expired') {
-      tombstone.branches = branches
-      return beginExpired(tombstone, leaseOf(turn, nowMs), nowMs)
+  fork({ from, session }: ForkedSession, nowMs: number): ForkOutcome {
+    const parent = this.#table.findOwned(from.key, from.tenant, nowMs)
+    if (parent === undefined) return { kind: 'unknown' }
+    const present = this.#table.findLive(session.key, nowMs)
+    if (present !== undefined) {
+      return present.tenant === from.tenant ? { kind: 'forked', record: toRecord(present) } : { kind: 'unknown' }
     }
-    return this.#createNamed({ ...turn, by: 'name', branches }, nowMs)
+    const refusal = this.#table.usage.refusalOfSession(from.tenant, nowMs)
+    if (refusal !== undefined) return refusal
+    // So that it is not evicted for its fork.
+    this.#table.touch(parent, nowMs)
+    const { tenant, model, pod, turns, kvStatus } = parent
+    const { ttlSeconds = parent.ttlSeconds } = session
+    const state = { state: 'active', by: 'id', branches: noBranches, retryDigest: undefined, leases: [] } as const
+    const expiresAtMs = nowMs + ttlSeconds * 1000
+    const wanted = { ...session, ...state, tenant, model, pod, ttlSeconds, expiresAtMs }
+    const added = this.#table.add(wanted, nowMs)
+    added.turns = turns
+    added.kvStatus = kvStatus
+    this.#storedKv.share(parent, added, nowMs)
+    return { kind: 'forked', record: toRecord(added) }
   }
 
   complete(turn: CompleteTurn, nowMs: number): CompleteOutcome {
@@ -156,12 +151,12 @@ export class MemorySessions {
   }
 
   get(key: SessionKey, tenant: TenantKey, nowMs: number): WholeSession | undefined {
-    const session = this.#findOwned(key, tenant, nowMs)
+    const session = this.#table.findOwned(key, tenant, nowMs)
     return session && this.#directory.whole(session, nowMs)
   }
 
   setTtl(key: SessionKey, tenant: TenantKey, ttlSeconds: number, nowMs: number): WholeSession | undefined {
-    const session = this.#findOwned(key, tenant, nowMs)
+    const session = this.#table.findOwned(key, tenant, nowMs)
     if (session === undefined) return undefined
     session.ttlSeconds = ttlSeconds
     session.expiresAtMs = nowMs + ttlSeconds * 1000
@@ -176,39 +171,9 @@ export class MemorySessions {
     return true
   }
 
-  commitKv({ key, createdAtMs, kv }: Parameters<SessionStore['commitKv']>[0], nowMs: number): boolean {
-    const session = this.#table.findLive(key, nowMs)
-    const present = session?.kv
-    if (session !== undefined && present?.artefactId === kv.artefactId) {
-      this.#table.setKv(session, kv, nowMs)
-      return true
-    }
-    const isForward = session?.createdAtMs === createdAtMs && kv.turn >= (present?.turn ?? 0)
-    const mayCommit = isForward && this.#removals.canCommit(kv.artefactId)
-    const fits = mayCommit && this.#table.usage.fits(session.tenant, kv.bytes, present?.bytes ?? 0)
-    if (!fits || !this.#table.hasRoomFor(session, kv, nowMs)) {
-      this.#removals.queueArtefact(key, kv, nowMs)
-      if (mayCommit) session.kvStatus = fits ? kvStoreFullStatus : kvTenantFullStatus
-      return false
-    }
-    this.#removals.commit(kv.artefactId)
-    session.kvStatus = undefined
-    this.#table.setKv(session, kv, nowMs)
-    if (present !== undefined) this.#removals.queueArtefact(key, present, nowMs + this.#supersededGraceMs)
-    return true
-  }
-
   setKvStatus({ key, status }: { readonly key: SessionKey; readonly status: string }, nowMs: number): void {
     const session = this.#table.findLive(key, nowMs)
     if (session !== undefined) session.kvStatus = status
-  }
-
-  dropKv(artefactId: string, reason: string, nowMs: number): boolean {
-    const owner = this.#table.ownerOf(artefactId)
-    const session = owner && this.#table.findLive(owner, nowMs)
-    if (session === undefined) return false
-    this.#table.dropKv(session, reason, nowMs)
-    return true
   }
 
   /** An expired session that a turn may still revive. */
@@ -217,89 +182,14 @@ export class MemorySessions {
     return tombstone?.kind === 'expired' && tombstone.leases.length > 0 ? tombstone : undefined
   }
 
-  #beginBranch(session: MemorySession, turn: BeginNamedTurn, nowMs: number): BeginNamedOutcome {
-    const number = this.#continued(session, turn.marks) ?? this.#freeBranch(session, nowMs)
-    if (number === undefined) return unknown
-    session.branches = session.branches.toSpliced(number, 1, branchOf(turn, nowMs))
-    const { ttlSeconds } = session
-    const key = branchKeyOf(session.key, number)
-    if (number > 0) {
-      session.expiresAtMs = Math.max(session.expiresAtMs, nowMs + ttlSeconds * 1000)
-      this.#table.reschedule(session)
-      this.#table.touch(session, nowMs)
-    }
-    const branch = this.#table.findLive(key, nowMs)
-    if (branch === undefined) {
-      const wanted = { ...turn, key, ttlSeconds, by: 'prompt', branches: noBranches } as const
-      return this.#createNamed(wanted, nowMs)
-    }
-    if (branch.tenant !== session.tenant) return unknown
-    branch.ttlSeconds = ttlSeconds
-    this.#take(branch, leaseOf(turn, nowMs), nowMs)
-    return { kind: 'active', record: toRecord(branch), nowMs }
-  }
-
-  #createNamed(wanted: BeginNamedTurn & Pick<MemorySession, 'by' | 'branches'>, nowMs: number): BeginNamedOutcome {
-    const { key, tenant, sealedId, model, ttlSeconds, by, branches } = wanted
-    this.#removals.narrowSession(key, nowMs)
-    const first = { state: 'creating', pod: undefined, retryDigest: undefined } as const
-    const times = { expiresAtMs: nowMs + ttlSeconds * 1000, leases: [leaseOf(wanted, nowMs)] }
-    const session = { key, tenant, sealedId, model, ttlSeconds, by, branches, ...first, ...times }
-    return { kind: 'created', record: toRecord(this.#table.add(session, nowMs)), nowMs }
-  }
-
-  /** The branch whose prompt the marks continue, the longest first. */
-  #continued({ branches }: MemorySession, marks: readonly string[]): number | undefined {
-    const places = branches.map((branch) => (branch === undefined ? -1 : marks.lastIndexOf(branch.mark)))
-    const longest = Math.max(-1, ...places)
-    return longest < 0 ? undefined : places.indexOf(longest)
-  }
-
-  /** Makes room for another prompt: in the branch that was used longest ago and that no turn holds. */
-  #freeBranch(session: MemorySession, nowMs: number): number | undefined {
-    const all = Array.from({ length: maxBranches }, (_, number) => number)
-    const usedMs = (number: number): number | undefined => session.branches[number]?.usedMs
-    const find = (number: number) => this.#table.findLive(branchKeyOf(session.key, number), nowMs)
-    const isFree = (number: number): boolean => heldUntilMs(find(number)?.leases ?? []) <= nowMs
-    const unused = all.find((number) => usedMs(number) === undefined)
-    const free = unused ?? all.filter(isFree).toSorted((a, b) => (usedMs(a) ?? 0) - (usedMs(b) ?? 0))[0]
-    const live = free === undefined ? undefined : find(free)
-    if (live !== undefined) {
-      this.#table.dropKv(live, '', nowMs)
-      live.kvStatus = undefined
-    }
-    return free
-  }
-
-  /** Whether nothing is left of a deleted session: no turn, no KV. */
-  #isRemoved(key: SessionKey, nowMs: number): boolean {
-    return Array.from({ length: maxBranches }, (_, number) => branchKeyOf(key, number)).every((each) => {
-      // Ends one whose first turn was lost.
-      this.#table.findLive(each, nowMs)
-      const tombstone = this.#table.findTombstone(each, nowMs)
-      const isHeld = tombstone?.kind === 'deleted' && heldUntilMs(tombstone.leases) > nowMs
-      return !isHeld && !this.#removals.namesSession(each)
-    })
-  }
-
-  #findOwned(key: SessionKey, tenant: TenantKey, nowMs: number): MemorySession | undefined {
-    const session = this.#table.findLive(key, nowMs)
-    return session?.tenant === tenant ? session : undefined
-  }
-
   #join(session: MemorySession, wanted: NewSession, nowMs: number): CreateOutcome {
     const lease = leaseOf(wanted, nowMs)
     const { usage } = this.#table
     const refusal = usage.refusalOfTurn(session.tenant, lease.turnId, nowMs)
     if (refusal !== undefined) return refusal
     usage.beginTurn(session.tenant, lease)
-    this.#take(session, lease, nowMs)
+    this.#table.take(session, lease, nowMs)
     return { kind: 'existing', record: toRecord(session) }
-  }
-
-  #take(session: MemorySession, lease: { readonly turnId: string; readonly untilMs: number }, nowMs: number): void {
-    session.leases = takeLease(session.leases, lease, nowMs)
-    this.#table.touch(session, nowMs)
   }
 
   #revive(tombstone: Tombstone, turn: CompleteTurn, nowMs: number): MemorySession {
@@ -329,15 +219,4 @@ export class MemorySessions {
     this.#table.reschedule(session)
     this.#table.touch(session, nowMs)
   }
-}
-
-const unknown: BeginOutcome = { kind: 'unknown' }
-
-const branchOf = ({ marks }: BeginNamedTurn, nowMs: number): Branch => ({ usedMs: nowMs, mark: marks.at(-1) ?? '' })
-
-const beginExpired = (tombstone: Tombstone, lease: TurnLease, nowMs: number): BeginOutcome => {
-  tombstone.leases = takeLease(tombstone.leases, lease, nowMs)
-  tombstone.forgetAtMs = Math.max(tombstone.forgetAtMs, lease.untilMs)
-  const { ttlSeconds, model, cause } = tombstone
-  return { kind: 'expired', ttlSeconds, model, cause, nowMs }
 }

@@ -1,31 +1,25 @@
-import { type Evicted, type KvLimit, kvEvictedStatus, type TenantLimits } from '../limits.ts'
+import type { Evicted, TenantLimits } from '../limits.ts'
 import type { TenantName } from '../session-directory.ts'
 import { branchKeyOf, type SessionKey, type StoredKv, type TenantKey } from '../session-record.ts'
 import { StoreUnavailableError } from '../session-store.ts'
 import { DeadlineQueue } from './deadline-queue.ts'
 import { IdleOrder } from './idle-order.ts'
+import { KvHolders } from './kv-holders.ts'
 import type { MemoryRemovals } from './memory-removals.ts'
-import {
-  type MemorySession,
-  type NewMemorySession,
-  sessionBytes,
-  storedKvBytes,
-  type Tombstone,
-} from './memory-session.ts'
+import { type MemorySession, type NewMemorySession, sessionBytes, type Tombstone } from './memory-session.ts'
 import { NamedSessions } from './named-sessions.ts'
 import { RetryKeys } from './retry-keys.ts'
 import { ShardedMap } from './sharded-map.ts'
 import { TenantLists } from './tenant-lists.ts'
 import { TenantUsage } from './tenant-usage.ts'
 import { Tombstones } from './tombstones.ts'
-import { dueMsOf, hasExpired, heldUntilMs } from './turn-leases.ts'
+import { dueMsOf, hasExpired, heldUntilMs, type TurnLease, takeLease } from './turn-leases.ts'
 
 export interface SessionTableOptions {
   readonly removals: MemoryRemovals
   /** Live sessions at most, and tombstones and idempotency keys at most, each. */
   readonly maxSessions: number
   readonly tombstoneSeconds: number
-  readonly kvLimit: KvLimit | undefined
   readonly tenantLimits: () => TenantLimits
   readonly onEvicted: (what: Evicted, count: number) => void
 }
@@ -51,10 +45,9 @@ export class SessionTable {
   readonly usage: TenantUsage
   readonly #deadlines = new DeadlineQueue<MemorySession>()
   readonly #order = new IdleOrder<MemorySession>()
-  readonly #kvOrder = new IdleOrder<MemorySession>()
   readonly #tenants = new TenantLists()
   readonly #named = new NamedSessions()
-  readonly #artefactOwners = new ShardedMap<string, SessionKey>()
+  readonly kv: KvHolders
   readonly #options: SessionTableOptions
   #ceilingBytes = Number.POSITIVE_INFINITY
   #sequence = 0
@@ -64,6 +57,7 @@ export class SessionTable {
     this.#tombstones = new Tombstones(options)
     this.retryKeys = new RetryKeys(options.maxSessions)
     this.usage = new TenantUsage(options.tenantLimits, (...of) => this.#countOf(...of))
+    this.kv = new KvHolders(this.usage, options.removals)
   }
 
   get size(): number {
@@ -74,17 +68,9 @@ export class SessionTable {
     return this.#order.bytes + this.#tombstones.bytes
   }
 
-  get kvBytes(): number {
-    return this.#kvOrder.bytes
-  }
-
   /** Limits the memory of sessions and tombstones together, from the next step on. */
   setCeiling(bytes: number): void {
     this.#ceilingBytes = bytes
-  }
-
-  ownerOf(artefactId: string): SessionKey | undefined {
-    return this.#artefactOwners.get(artefactId)
   }
 
   /** A live session. One that has expired is ended first: no caller sees one that the sweep has not reached yet. */
@@ -93,6 +79,11 @@ export class SessionTable {
     if (session === undefined || !hasExpired(session, nowMs)) return session
     this.#endExpired(session, nowMs)
     return undefined
+  }
+
+  findOwned(key: SessionKey, tenant: TenantKey, nowMs: number): MemorySession | undefined {
+    const session = this.findLive(key, nowMs)
+    return session?.tenant === tenant ? session : undefined
   }
 
   /** The live branches beside the first. A session that ends takes them along: nothing else names them. */
@@ -108,7 +99,7 @@ export class SessionTable {
 
   /** Adds a held session replacing its tombstone. @throws StoreUnavailableError when turns hold all of a full store. */
   add(wanted: NewMemorySession, nowMs: number): MemorySession {
-    const hasRoom = this.#makeRoom(sessionBytes({ ...wanted, kv: undefined }), nowMs)
+    const hasRoom = this.#makeRoom(sessionBytes({ ...wanted, heldKv: undefined }), nowMs)
     if (!hasRoom) throw new StoreUnavailableError('The session store is full, and every session in it is in use')
     this.#tombstones.delete(wanted.key)
     this.#sequence += 1
@@ -129,7 +120,7 @@ export class SessionTable {
       output: 0,
       cached: 0,
       pod: wanted.pod,
-      kv: undefined,
+      heldKv: undefined,
       kvStatus: undefined,
       retryDigest: wanted.retryDigest,
       leases: wanted.leases,
@@ -139,7 +130,6 @@ export class SessionTable {
       dueMs: 0,
       entry: undefined,
       place: undefined,
-      kvPlace: undefined,
     }
     this.#sessions.set(session.key, session)
     session.place = this.#order.add(session, sessionBytes(session))
@@ -173,29 +163,13 @@ export class SessionTable {
     session.usedMs = nowMs
     if (session.by === 'name') this.#named.touch(session)
     if (session.place !== undefined) this.#order.touch(session.place)
-    if (session.kvPlace !== undefined) this.#kvOrder.touch(session.kvPlace)
+    this.kv.touch(session, nowMs)
   }
 
-  setKv(session: MemorySession, kv: StoredKv, nowMs: number): void {
-    this.#replaceKv(session, kv)
-    this.usage.kvStored(session.tenant)
+  /** Takes a lease of a session for a turn that begins. */
+  take(session: MemorySession, lease: TurnLease, nowMs: number): void {
+    session.leases = takeLease(session.leases, lease, nowMs)
     this.touch(session, nowMs)
-  }
-
-  /** Drops the stored KV of a session that lives on, and queues its removal. */
-  dropKv(session: MemorySession, reason: string, nowMs: number): void {
-    const { kv } = session
-    if (kv === undefined) return
-    this.#replaceKv(session, undefined)
-    session.kvStatus = reason
-    this.#options.removals.queueArtefact(session.key, kv, nowMs)
-  }
-
-  /** Whether the KV fits in place of what the session has stored; evicts others where it has to. */
-  hasRoomFor(session: MemorySession, kv: StoredKv, nowMs: number): boolean {
-    const growth = Math.max(0, storedKvBytes(kv) - (session.kv === undefined ? 0 : storedKvBytes(session.kv)))
-    // The session itself may have been evicted.
-    return this.#hasMemory(growth, nowMs) && session.isLive && this.#hasKvRoom(session, kv.bytes, nowMs)
   }
 
   /** Ends a session without a tombstone, and forgets its idempotency key, so that the create can be repeated. */
@@ -225,16 +199,6 @@ export class SessionTable {
       session = this.#deadlines.firstDue(nowMs)
     }
     return ended
-  }
-
-  /** Brings memory and stored KV down to their limits, in up to `limit` steps; returns how many steps it took. */
-  evict(limit: number, nowMs: number): number {
-    const freed = this.#relieve(limit, nowMs, 0)
-    const { maxBytes = Number.POSITIVE_INFINITY, threshold = 1 } = this.#options.kvLimit ?? {}
-    const targetBytes = maxBytes * threshold
-    if (freed >= limit || this.kvBytes <= targetBytes) return freed
-    this.expireDue(limit, nowMs)
-    return freed + this.#dropKvDownTo(targetBytes, limit - freed, nowMs)
   }
 
   /** Up to `limit` live sessions of a tenant, by its key or its name, or of all, below a sequence, newest first. */
@@ -268,8 +232,9 @@ export class SessionTable {
   }
 
   #end(session: MemorySession, nowMs: number): void {
-    const { key, kv, place } = session
-    this.#replaceKv(session, undefined)
+    const { key, place } = session
+    for (const branch of this.branchesOf(key, session, nowMs)) this.#endExpired(branch, nowMs)
+    const released = this.releaseKv(session, nowMs)
     if (place !== undefined) this.#order.delete(place)
     session.place = undefined
     this.#deadlines.delete(session)
@@ -277,19 +242,19 @@ export class SessionTable {
     session.isLive = false
     if (session.by !== 'prompt') this.#tenants.delete(session)
     this.#named.delete(session)
-    this.#options.removals.queueSession(key, kv, nowMs)
-    for (const branch of this.branchesOf(key, session, nowMs)) this.#endExpired(branch, nowMs)
+    this.#options.removals.queueSession(key, released, nowMs)
   }
 
-  /** The session stays where it is in the order by memory: a loss of KV is no use. */
-  #replaceKv(session: MemorySession, kv: StoredKv | undefined): void {
-    if (session.kv !== undefined) this.#artefactOwners.delete(session.kv.artefactId)
-    if (session.kvPlace !== undefined) this.#kvOrder.delete(session.kvPlace)
-    this.usage.addKv(session.tenant, (kv?.bytes ?? 0) - (session.kv?.bytes ?? 0))
-    session.kv = kv
-    session.kvPlace = kv && this.#kvOrder.add(session, kv.bytes)
+  /** Takes a session's stored KV from it, as {@link KvHolders.release} does. */
+  releaseKv(session: MemorySession, dueMs: number): StoredKv | undefined {
+    const released = this.kv.release(session, dueMs)
+    this.resize(session)
+    return released
+  }
+
+  /** To be called when a session's KV has changed. It stays where it is in the order by memory: a loss of KV is no use. */
+  resize(session: MemorySession): void {
     if (session.place !== undefined) this.#order.resize(session.place, sessionBytes(session))
-    if (kv !== undefined) this.#artefactOwners.set(kv.artefactId, session.key)
   }
 
   /** Expired sessions go first. */
@@ -297,17 +262,18 @@ export class SessionTable {
     while (this.size >= this.#options.maxSessions) {
       if (this.expireDue(1, nowMs) === 0 && !this.#evictOne('session-count', nowMs)) return false
     }
-    return this.#hasMemory(bytes, nowMs)
+    return this.hasMemory(bytes, nowMs)
   }
 
-  #hasMemory(bytes: number, nowMs: number): boolean {
+  /** Whether there is memory for so many bytes more; frees some where it has to. */
+  hasMemory(bytes: number, nowMs: number): boolean {
     const fits = (): boolean => this.bytes + bytes <= this.#ceilingBytes
     // After a full step memory may still be short, yet it is granted: the next steps free more than is added.
-    return fits() || this.#relieve(evictionsPerStep, nowMs, bytes) === evictionsPerStep || fits()
+    return fits() || this.relieve(evictionsPerStep, nowMs, bytes) === evictionsPerStep || fits()
   }
 
-  /** Frees memory while it is short: expired sessions first, then tombstones, then live sessions. */
-  #relieve(limit: number, nowMs: number, addedBytes: number): number {
+  /** Frees memory while it is short, in up to `limit` steps: expired sessions first, then tombstones, then live sessions. */
+  relieve(limit: number, nowMs: number, addedBytes = 0): number {
     let freed = 0
     while (freed < limit && this.bytes + addedBytes > this.#ceilingBytes) {
       const hasFreed =
@@ -318,33 +284,11 @@ export class SessionTable {
     return freed
   }
 
-  #hasKvRoom(session: MemorySession, bytes: number, nowMs: number): boolean {
-    const maxBytes = this.#options.kvLimit?.maxBytes ?? Number.POSITIVE_INFINITY
-    if (bytes > maxBytes) return false
-    const freeBytes = maxBytes - bytes + (session.kv?.bytes ?? 0)
-    if (this.kvBytes <= freeBytes) return true
-    this.expireDue(evictionsPerStep, nowMs)
-    this.#dropKvDownTo(freeBytes, Number.POSITIVE_INFINITY, nowMs, session)
-    return this.kvBytes <= freeBytes
-  }
-
   #evictOne(reason: 'session-count' | 'session-memory', nowMs: number): boolean {
     const victim = this.#order.victim(nowMs)
     if (victim === undefined) return false
     this.#endWithTombstone(victim, 'eviction', nowMs)
     this.#options.onEvicted(reason, 1)
     return true
-  }
-
-  #dropKvDownTo(bytes: number, limit: number, nowMs: number, spared?: MemorySession): number {
-    let dropped = 0
-    while (dropped < limit && this.kvBytes > bytes) {
-      const victim = this.#kvOrder.victim(nowMs, spared)
-      if (victim === undefined) break
-      this.dropKv(victim, kvEvictedStatus, nowMs)
-      dropped += 1
-    }
-    if (dropped > 0) this.#options.onEvicted('kv-size', dropped)
-    return dropped
   }
 }

@@ -20,20 +20,22 @@ export class TenantUsage {
     this.#countSessions = countSessions
   }
 
-  /** Why the tenant may not have another session and begin its first turn; undefined: it may. */
-  refusalOfNew(tenant: TenantKey, turnId: string, nowMs: number): Limited | undefined {
+  /** Why the tenant may not have another session; undefined: it may. */
+  refusalOfSession(tenant: TenantKey, nowMs: number): Limited | undefined {
     const { maxStoredBytes } = this.#limits()
     const neededBytes = this.#bytesOf(tenant) + (this.#refusedBytes.get(tenant) ?? 0)
-    const refusal = this.refusalOfRestart(tenant, turnId, nowMs)
-    if (refusal?.limit !== 'sessions' && maxStoredBytes !== undefined && neededBytes > maxStoredBytes) return noStorage
-    return refusal
+    const isFull = maxStoredBytes !== undefined && neededBytes > maxStoredBytes
+    return this.#refusalOfAnother(tenant, nowMs) ?? (isFull ? noStorage : undefined)
+  }
+
+  /** Why the tenant may not have another session and begin its first turn; undefined: it may. */
+  refusalOfNew(tenant: TenantKey, turnId: string, nowMs: number): Limited | undefined {
+    return this.refusalOfSession(tenant, nowMs) ?? this.refusalOfTurn(tenant, turnId, nowMs)
   }
 
   /** As `refusalOfNew`, for a turn that starts an expired session anew. */
   refusalOfRestart(tenant: TenantKey, turnId: string, nowMs: number): Limited | undefined {
-    const { maxSessions } = this.#limits()
-    const isFull = maxSessions !== undefined && this.#countSessions(tenant, maxSessions, nowMs) >= maxSessions
-    return isFull ? tooManySessions : this.refusalOfTurn(tenant, turnId, nowMs)
+    return this.#refusalOfAnother(tenant, nowMs) ?? this.refusalOfTurn(tenant, turnId, nowMs)
   }
 
   /** Why the tenant may not begin a turn; undefined: it may. */
@@ -79,6 +81,12 @@ export class TenantUsage {
 
   kvStored(tenant: TenantKey): void {
     this.#refusedBytes.delete(tenant)
+  }
+
+  #refusalOfAnother(tenant: TenantKey, nowMs: number): Limited | undefined {
+    const { maxSessions } = this.#limits()
+    const isFull = maxSessions !== undefined && this.#countSessions(tenant, maxSessions, nowMs) >= maxSessions
+    return isFull ? tooManySessions : undefined
   }
 
   #bytesOf(tenant: TenantKey): number {

@@ -20,10 +20,12 @@ export interface OutsideCounts {
 const notCounted: OutsideCounts = { sessions: '', named: '', isFullOfKv: '' }
 const nothing: OutsideCounts = { sessions: 0, named: 0, isFullOfKv: '' }
 
-interface LimitedTurn extends Pick<BeginTurn, 'key' | 'tenant' | 'turnId' | 'leaseMs'> {
+interface LimitedSession extends Pick<BeginTurn, 'key' | 'tenant'> {
   /** A client's name chose the session. */
   readonly isNamed: boolean
 }
+
+type LimitedTurn = LimitedSession & Pick<BeginTurn, 'turnId' | 'leaseMs'>
 
 /** Begins turns within the limits of their tenants, which are of all partitions together. */
 export interface LimitedTurns {
@@ -34,6 +36,11 @@ export interface LimitedTurns {
   begin(
     turn: LimitedTurn,
     attempt: (partition: Partition, isFull: '1' | '', outside: OutsideCounts) => Promise<ScriptReply>,
+  ): Promise<ScriptReply>
+  /** As `begin`, for a session that begins without a turn. */
+  beginSession(
+    session: LimitedSession,
+    attempt: (partition: Partition, outside: OutsideCounts) => Promise<ScriptReply>,
   ): Promise<ScriptReply>
   /** Counts a turn no more. Never rejects: a ledger that is away forgets it when its lease ends. */
   end(turn: Pick<BeginTurn, 'tenant' | 'turnId'>): Promise<void>
@@ -71,7 +78,7 @@ export const createLimitedTurns = (parts: {
 
   /** Runs the script of `attempt` until it needs no more counts, and no room that due sessions would make. */
   const settle = async (
-    { tenant, isNamed }: LimitedTurn,
+    { tenant, isNamed }: LimitedSession,
     partition: Partition,
     attempt: (outside: OutsideCounts) => Promise<ScriptReply>,
   ): Promise<ScriptReply> => {
@@ -102,6 +109,10 @@ export const createLimitedTurns = (parts: {
       } finally {
         if (taken === 'taken' && !isBegun) await end(turn)
       }
+    },
+    beginSession: async (session, attempt) => {
+      const partition = await partitions.of(session.key)
+      return settle(session, partition, (outside) => attempt(partition, outside))
     },
     end,
   }

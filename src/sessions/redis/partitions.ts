@@ -10,7 +10,7 @@ export interface Partition {
 }
 
 /** The keys of a partition, in the order in which `includes/arguments.lua` has them. */
-const keyNames = ['s', 'd', 'x', 'n', 'i', 'b', 'r', 'm', 'q', 'a', 'k', 'w'] as const
+const keyNames = ['s', 'd', 'x', 'n', 'i', 'b', 'r', 'm', 'q', 'a', 'k', 'f', 'w'] as const
 
 const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 /** The first character tells the branches of a session apart, and all of them lie in one partition. */

@@ -6,7 +6,7 @@ import type { LimitedTurns } from './limited-turns.ts'
 import type { Partitions } from './partitions.ts'
 import { readAll, type ScriptReply } from './session-script-runner.ts'
 import { assertId, escapeLine, toRecord } from './session-text.ts'
-import { expiryArgs, toBeginOutcome, toCreateOutcome, toWholeSession } from './store-replies.ts'
+import { expiryArgs, toBeginOutcome, toCreateOutcome, toForkOutcome, toWholeSession } from './store-replies.ts'
 
 const turnArgs = ({ key, tenant, turnId }: Pick<BeginTurn, 'key' | 'tenant' | 'turnId'>): readonly string[] => [
   assertId(key),
@@ -38,7 +38,7 @@ export const createRedisSessions = (parts: {
   }
 
   const beginNamed = async (turn: BeginNamedTurn, isFindOnly: '1' | ''): Promise<ScriptReply> => {
-    const { leaseMs, ttlSeconds, sealedId, model, maxNamedSessions, marks } = turn
+    const { leaseMs, ttlSeconds, sealedId, model, maxNamedSessions, marks, forksBranch = false } = turn
     const fixed = [
       ...turnArgs(turn),
       clampCount(leaseMs),
@@ -49,7 +49,14 @@ export const createRedisSessions = (parts: {
     for (let rooms = 0; ; rooms += 1) {
       const reply = await turns.begin({ ...turn, isNamed: true }, (partition, isFull, outside) => {
         const { maxSessions = '' } = tenantLimits()
-        const named = [maxNamedSessions, outside.named, maxSessions, outside.sessions, outside.isFullOfKv]
+        const named = [
+          maxNamedSessions,
+          outside.named,
+          maxSessions,
+          outside.sessions,
+          outside.isFullOfKv,
+          forksBranch ? '1' : '',
+        ]
         return partition.run('begin-named', [...fixed, marks.map(assertId).join(' '), isFull, isFindOnly, ...named])
       })
       if (reply.outcome !== 'named-full') return reply
@@ -91,6 +98,17 @@ export const createRedisSessions = (parts: {
         if (former.outcome !== 'absent') return toBeginNamedOutcome(former, earlier.tenant)
       }
       return toBeginNamedOutcome(await beginNamed(turn, ''), turn.tenant)
+    },
+
+    async fork({ from, session }) {
+      const { key, sealedId, ttlSeconds } = session
+      if (!partitions.areTogether(key, from.key)) throw new Error('A session and its fork lie in different partitions')
+      const ttl = ttlSeconds === undefined ? '' : clampCount(ttlSeconds)
+      const args = [assertId(key), assertId(from.tenant), assertId(from.key), ttl, escapeLine(sealedId)]
+      const reply = await turns.beginSession({ key, tenant: from.tenant, isNamed: false }, (partition, outside) =>
+        partition.run('fork', [...args, tenantLimits().maxSessions ?? '', outside.sessions, outside.isFullOfKv]),
+      )
+      return toForkOutcome(reply, from.tenant)
     },
 
     async complete(turn) {

@@ -1,7 +1,7 @@
 import { clampCount, type TenantLimit } from '../limits.ts'
 import type { Removal } from '../removal-queue.ts'
 import type { SessionKey, TenantKey } from '../session-record.ts'
-import type { BeginOutcome, CreateOutcome, TurnExpiry, WholeSession } from '../session-store.ts'
+import type { BeginOutcome, CreateOutcome, ForkOutcome, TurnExpiry, WholeSession } from '../session-store.ts'
 import { readAll, type ScriptReply } from './session-script-runner.ts'
 import { readTombstone, toRecord, unescapeLine } from './session-text.ts'
 
@@ -22,6 +22,11 @@ export const toCreateOutcome = (reply: ScriptReply, tenant: TenantKey): CreateOu
   if (outcome === 'key-reused') return { kind: 'key-reused' }
   if (outcome === 'limited') return { kind: 'limited', limit: toLimit(detail) }
   return { kind: outcome === 'created' ? 'created' : 'existing', record: toRecord(detail, tenant) }
+}
+
+export const toForkOutcome = ({ outcome, detail }: ScriptReply, tenant: TenantKey): ForkOutcome => {
+  if (outcome === 'forked') return { kind: 'forked', record: toRecord(detail, tenant) }
+  return outcome === 'limited' ? { kind: 'limited', limit: toLimit(detail) } : { kind: 'unknown' }
 }
 
 const toLimit = (detail: unknown): TenantLimit =>

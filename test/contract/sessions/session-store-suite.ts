@@ -1,6 +1,7 @@
 import { beforeEach, describe } from '@jest/globals'
 import type { TenantLimits } from '../../../src/sessions/limits.ts'
 import { describeExpiry } from './expiry-suite.ts'
+import { describeForks } from './forks-suite.ts'
 import { describeKvLimit } from './kv-limit-suite.ts'
 import { describeListing } from './listing-suite.ts'
 import { describeNamedSessions } from './names-suite.ts'
@@ -30,6 +31,7 @@ export const describeSessionStore = (
     describeSessions(calls)
     describeTurns(calls)
     describeExpiry(calls)
+    describeForks(calls)
     describeKvLimit(calls)
     describeListing(calls)
     describeNamedSessions(calls)

@@ -46,3 +46,13 @@ export const takeLease = (
   if (endsFirst !== undefined && leases.size >= maxLeases) leases.delete(endsFirst[0])
   leases.set(turnId, Math.max(earlierMs, nowMs + leaseMs))
 }
+
+/** KV of several sessions counts once. */
+export const kvBytesOf = (sessions: readonly ModelSession[]): number => {
+  const bytes = new Map(sessions.flatMap(({ kv }) => (kv === undefined ? [] : [[kv.artefactId, kv.bytes]])))
+  return [...bytes.values()].reduce((sum, each) => sum + each, 0)
+}
+
+/** The turn that left a session's KV; 0 for what was shared with it. */
+export const ownTurnOf = ({ key, kv }: ModelSession): number =>
+  kv?.artefactId.startsWith(key.slice(0, 22)) === true ? kv.turn : 0

@@ -9,8 +9,8 @@ interface BegunNamed {
   readonly key: SessionKey
 }
 
-/** What a store must do with a turn of the session that a name chooses. */
-export const beginNamed = (model: SessionModel, turn: BeginNamedTurn): BegunNamed => {
+/** What a store must do with a turn of the session that a name chooses. `sharedId`: KV that it gave, where several were used at a time. */
+export const beginNamed = (model: SessionModel, turn: BeginNamedTurn, sharedId: string | undefined): BegunNamed => {
   const { key, tenant, turnId, leaseMs } = turn
   const session = model.look(key)
   if (session !== undefined && session.tenant !== tenant) return { kind: 'unknown', key }
@@ -18,10 +18,11 @@ export const beginNamed = (model: SessionModel, turn: BeginNamedTurn): BegunName
   const earlier = turn.earlier && !isLive ? model.live(turn.earlier.key, turn.earlier.tenant) : undefined
   if (earlier !== undefined) {
     const { sealedId } = earlier
-    return beginNamed(model, { ...turn, key: earlier.key, tenant: earlier.tenant, sealedId, earlier: undefined })
+    const own = { ...turn, key: earlier.key, tenant: earlier.tenant, sealedId, earlier: undefined }
+    return beginNamed(model, own, sharedId)
   }
   if (model.tenants.limitOfTurn(tenant, turnId) !== undefined) return { kind: 'limited', key }
-  const begun = beginOwn(model, turn)
+  const begun = beginOwn(model, turn, sharedId)
   if (/created|active|expired/.test(begun.kind)) model.tenants.beginTurn(tenant, turnId, leaseMs)
   return begun
 }
@@ -35,10 +36,10 @@ export const expectedBranchesOf = (model: SessionModel, session: ModelSession | 
   })
 }
 
-const beginOwn = (model: SessionModel, turn: BeginNamedTurn): BegunNamed => {
+const beginOwn = (model: SessionModel, turn: BeginNamedTurn, sharedId: string | undefined): BegunNamed => {
   const { key, tenant, turnId, leaseMs } = turn
   const session = model.look(key)
-  if (session !== undefined && model.isLive(session)) return beginBranch(model, session, turn)
+  if (session !== undefined && model.isLive(session)) return beginBranch(model, session, { turn, sharedId })
   if (session?.state === 'deleted' && !isRemoved(model, key)) return { kind: 'deleted', key }
   if (model.tenants.limitOfSession(tenant, { isNew: true }) !== undefined) return { kind: 'limited', key }
   const branches = new Map([[0, { usedMs: model.nowMs, mark: turn.marks.at(-1) ?? '' }]])
@@ -52,9 +53,15 @@ const beginOwn = (model: SessionModel, turn: BeginNamedTurn): BegunNamed => {
   return { kind: 'created', key }
 }
 
-const beginBranch = (model: SessionModel, session: ModelSession, turn: BeginNamedTurn): BegunNamed => {
-  const number = continued(session, turn.marks) ?? freeBranch(model, session)
+const beginBranch = (
+  model: SessionModel,
+  session: ModelSession,
+  { turn, sharedId }: { readonly turn: BeginNamedTurn; readonly sharedId: string | undefined },
+): BegunNamed => {
+  const known = continued(session, turn.marks)
+  const number = known ?? freeBranch(model, session)
   if (number === undefined) return { kind: 'unknown', key: session.key }
+  const source = known === undefined && turn.forksBranch === true ? forkedBranch(model, session, sharedId) : undefined
   session.branches.set(number, { usedMs: model.nowMs, mark: turn.marks.at(-1) ?? '' })
   const key = branchKeyOf(session.key, number)
   const { ttlSeconds } = session
@@ -63,13 +70,27 @@ const beginBranch = (model: SessionModel, session: ModelSession, turn: BeginName
   if (branch !== undefined) {
     if (branch.tenant !== session.tenant) return { kind: 'unknown', key }
     branch.ttlSeconds = ttlSeconds
+    if (source !== undefined) model.share(source, branch)
     takeLease(branch, turn, model.nowMs)
     return { kind: 'active', key }
   }
   model.removals.narrowSession(key)
   const wanted = { ...turn, key, ttlSeconds, pod: undefined, retryOf: undefined }
   model.add({ ...wanted, isListed: false, branches: new Map() })
+  const added = model.sessions.get(key)
+  if (added !== undefined && source !== undefined) model.share(source, added)
   return { kind: 'created', key }
+}
+
+/** The most recently used branch that has stored KV. */
+const forkedBranch = (model: SessionModel, { key, tenant, branches }: ModelSession, sharedId: string | undefined) => {
+  const stored = [...branches].flatMap(([number, { usedMs }]) => {
+    const branch = model.live(branchKeyOf(key, number), tenant)
+    return branch?.kv === undefined ? [] : [{ branch, usedMs }]
+  })
+  const latestMs = Math.max(...stored.map(({ usedMs }) => usedMs))
+  const latest = stored.filter(({ usedMs }) => usedMs === latestMs)
+  return (latest.find(({ branch }) => branch.kv?.artefactId === sharedId) ?? latest[0])?.branch
 }
 
 const continued = ({ branches }: ModelSession, marks: readonly string[]): number | undefined => {
@@ -89,8 +110,7 @@ const freeBranch = (model: SessionModel, { key, branches }: ModelSession): numbe
   const free = unused ?? all.filter((number) => !isHeld(number)).toSorted((a, b) => usedMs(a) - usedMs(b))[0]
   const branch = free === undefined ? undefined : model.live(branchKeyOf(key, free))
   if (branch !== undefined) {
-    if (branch.kv !== undefined) model.removals.queueArtefact(branch.key, branch.kv, model.nowMs)
-    branch.kv = undefined
+    model.drop(branch, model.nowMs)
     branch.kvStatus = undefined
   }
   return free

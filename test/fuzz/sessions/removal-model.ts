@@ -63,9 +63,11 @@ export class RemovalModel {
     return this.#ofSession(session) !== undefined
   }
 
-  /** Whether the removal of the session carries the artefact. */
-  carries(session: SessionKey, artefactId: string): boolean {
-    return this.#ofSession(session)?.artefact?.artefactId === artefactId
+  /** Whether the removal of a session carries the artefact. */
+  isCarried(artefactId: string): boolean {
+    return [...this.#removals.values()].some(
+      ({ kind, artefact }) => kind === 'session' && artefact?.artefactId === artefactId,
+    )
   }
 
   /** A commit makes the artefact its session's. */

@@ -6,7 +6,7 @@ import {
   type TokenTotals,
 } from '../../../src/sessions/session-record.ts'
 import type { NewSession, TurnExpiry } from '../../../src/sessions/session-store.ts'
-import { type ModelOptions, type ModelSession, takeLease } from './model-session.ts'
+import { kvBytesOf, type ModelOptions, type ModelSession, ownTurnOf, takeLease } from './model-session.ts'
 import { RemovalModel } from './removal-model.ts'
 import { TenantModel } from './tenant-model.ts'
 
@@ -20,6 +20,8 @@ export class SessionModel {
   readonly #options: ModelOptions
   readonly tenants: TenantModel
   nowMs = 0
+  /** Who stored KV that was shared. */
+  readonly #owners = new Map<string, SessionKey>()
 
   constructor(options: ModelOptions) {
     this.#options = options
@@ -54,8 +56,7 @@ export class SessionModel {
 
   /** What all sessions have stored, those included whose end nobody has noticed yet; without that of one session. */
   kvBytes(besides?: SessionKey): number {
-    const others = [...this.sessions.values()].filter(({ key }) => key !== besides)
-    return others.reduce((sum, { kv }) => sum + (kv?.bytes ?? 0), 0)
+    return kvBytesOf([...this.sessions.values()].filter(({ key }) => key !== besides))
   }
 
   /** Whether a commit would have to make room. */
@@ -210,22 +211,49 @@ export class SessionModel {
     this.removals.queueArtefact(session, artefact, this.nowMs + graceMs)
   }
 
+  holdersOf(artefactId: string): readonly ModelSession[] {
+    return [...this.sessions.values()].filter(({ kv }) => kv?.artefactId === artefactId)
+  }
+
+  /** Gives a session the KV of another one. */
+  share({ key, kv }: ModelSession, session: ModelSession): void {
+    session.kv = kv
+    if (kv !== undefined && !this.#owners.has(kv.artefactId)) this.#owners.set(kv.artefactId, key)
+  }
+
+  /** Takes a session's KV from it. Returns what it had alone; what was shared has a removal of its own. */
+  giveUp(session: ModelSession, dueMs: number): StoredKv | undefined {
+    const { kv } = session
+    session.kv = undefined
+    if (kv === undefined || this.holdersOf(kv.artefactId).length > 0) return undefined
+    const owner = this.#owners.get(kv.artefactId)
+    // It may be committed again while its removal waits.
+    this.#owners.delete(kv.artefactId)
+    if (owner !== undefined) this.removals.queueArtefact(owner, kv, dueMs)
+    return owner === undefined ? kv : undefined
+  }
+
+  /** The same of a session that lives on. */
+  drop(session: ModelSession, dueMs: number): void {
+    const gone = this.giveUp(session, dueMs)
+    if (gone !== undefined) this.removals.queueArtefact(session.key, gone, dueMs)
+  }
+
   /** Whether a commit could win, but for the room that it needs. `isLate`: its turn is of an earlier life. */
   mayCommit(key: SessionKey, kv: StoredKv, isLate: boolean): boolean {
     const session = this.live(key)
     if (session === undefined || isLate) return false
-    return this.removals.isWaiting(kv.artefactId) && kv.turn >= (session.kv?.turn ?? 0)
+    return this.removals.isWaiting(kv.artefactId) && kv.turn >= ownTurnOf(session)
   }
 
   commit(key: SessionKey, kv: StoredKv, isLate: boolean): boolean {
     const session = this.live(key)
     if (session?.kv?.artefactId === kv.artefactId) {
-      session.kv = kv
       this.tenants.refusedBytes.delete(session.tenant)
       return true
     }
-    // The removal of the session carries it already.
-    if (this.removals.carries(key, kv.artefactId)) return false
+    // The removal of a session carries it already, or forks have it.
+    if (this.removals.isCarried(kv.artefactId) || this.holdersOf(kv.artefactId).length > 0) return false
     if (session === undefined || !this.mayCommit(key, kv, isLate)) {
       this.removals.queueArtefact(key, kv, this.nowMs)
       return false
@@ -242,38 +270,17 @@ export class SessionModel {
       return false
     }
     this.removals.takeArtefact(kv.artefactId)
-    if (session.kv !== undefined) {
-      this.removals.queueArtefact(key, session.kv, this.nowMs + this.#options.supersededGraceMs)
-    }
+    this.drop(session, this.nowMs + this.#options.supersededGraceMs)
     session.kv = kv
     session.kvStatus = undefined
     this.tenants.refusedBytes.delete(session.tenant)
     return true
   }
 
-  note(key: SessionKey, reason: string): void {
-    const session = this.live(key)
-    if (session !== undefined) session.kvStatus = reason
-  }
-
-  drop(key: SessionKey, artefactId: string, reason: string): void {
-    const session = this.live(key)
-    if (session?.kv?.artefactId !== artefactId) return
-    this.removals.queueArtefact(key, session.kv, this.nowMs)
-    session.kv = undefined
-    session.kvStatus = reason
-  }
-
   expireDue(): number {
     const over = [...this.sessions.values()].filter((session) => this.isOver(session))
     for (const { key } of over) this.look(key)
     return over.length
-  }
-
-  knows(artefactId: string): boolean {
-    return (
-      this.removals.knows(artefactId) || [...this.sessions.values()].some(({ kv }) => kv?.artefactId === artefactId)
-    )
   }
 
   add(wanted: NewSession & Pick<ModelSession, 'isListed' | 'branches'>): void {
@@ -310,16 +317,15 @@ export class SessionModel {
 
   endWithTombstone(session: ModelSession, state: 'expired' | 'deleted'): void {
     this.#endBranches(session, state)
-    const { kv } = session
+    const gone = this.giveUp(session, this.nowMs)
     session.state = state
-    session.kv = undefined
     session.kvStatus = undefined
     session.pod = undefined
     session.retryDigest = undefined
     session.branches = new Map()
     if (state === 'expired') session.leases.clear()
     session.forgetAtMs = this.nowMs + this.#options.tombstoneMs
-    this.removals.queueSession(session.key, kv)
+    this.removals.queueSession(session.key, gone)
   }
 
   #endBranches({ key, tenant, branches }: ModelSession, state: 'expired' | 'deleted'): void {
@@ -338,6 +344,6 @@ export class SessionModel {
     if (retryDigest !== undefined && this.retryKeys.get(retryDigest)?.session === session.key) {
       this.retryKeys.delete(retryDigest)
     }
-    this.removals.queueSession(session.key, session.kv)
+    this.removals.queueSession(session.key, this.giveUp(session, this.nowMs))
   }
 }

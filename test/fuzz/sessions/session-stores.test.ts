@@ -7,7 +7,7 @@ import type { StoreUnderTest } from '../../contract/sessions/store-under-test.ts
 import { useTestRedisCluster } from '../../support/redis-cluster/use-test-redis-cluster.ts'
 import { useTestRedis } from '../../support/use-test-redis.ts'
 import { StoreExercise } from './store-exercise.ts'
-import { type StoreOperation, storeOperation, unitMs } from './store-operation.ts'
+import { type StoreOperation, storeOperation, storeStart, unitMs } from './store-operation.ts'
 
 /** Little enough that commits have to make room. Artefacts take 1 to 5 bytes. */
 const kvLimit = { maxBytes: 8, threshold: 0.75 }
@@ -28,11 +28,12 @@ const anyLimits: fc.Arbitrary<TenantLimits> = fc.oneof(
 
 const exercise = (make: (tenantLimits: TenantLimits) => Promise<StoreUnderTest>) =>
   fc.asyncProperty(
+    storeStart,
     fc.array(storeOperation, { maxLength: 120, size: 'max' }),
     anyLimits,
-    async (operations: StoreOperation[], tenantLimits) => {
+    async (start: readonly StoreOperation[], operations: StoreOperation[], tenantLimits) => {
       const run = new StoreExercise(await make(tenantLimits), { ...times, tenantLimits })
-      for (const operation of operations) await run.perform(operation)
+      for (const operation of [...start, ...operations]) await run.perform(operation)
     },
   )
 

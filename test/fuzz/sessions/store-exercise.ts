@@ -1,22 +1,17 @@
 import { expect } from '@jest/globals'
 import type { ClaimedRemoval } from '../../../src/sessions/removal-queue.ts'
 import type { SessionKey, SessionRecord, StoredKv, TenantKey } from '../../../src/sessions/session-record.ts'
-import type { NewSession, TurnExpiry, WholeSession } from '../../../src/sessions/session-store.ts'
-import { artefactOf, retryDigest, type StoreUnderTest, sessionKey } from '../../contract/sessions/store-under-test.ts'
-import { named, otherNamed, tenants } from './exercised-sessions.ts'
-import type { ModelOptions } from './model-session.ts'
+import type { TurnExpiry, WholeSession } from '../../../src/sessions/session-store.ts'
+import { artefactOf, type StoreUnderTest } from '../../contract/sessions/store-under-test.ts'
+import { forkOf, named, newSessionOf, otherNamed, type Turn, tenants, turnOf } from './exercised-sessions.ts'
+import { dropArtefact, fork, knows, note } from './fork-model.ts'
+import type { ModelOptions, ModelSession } from './model-session.ts'
 import { beginNamed, expectedBranchesOf } from './named-model.ts'
 import { branchesOf, pick } from './picked-fields.ts'
 import { SessionModel } from './session-model.ts'
 import { type OperationName, type StoreOperation, unitMs, unitSeconds } from './store-operation.ts'
 
 const usage = { prompt: 100, output: 10, cached: 50 }
-
-interface Turn {
-  readonly key: SessionKey
-  readonly tenant: TenantKey
-  readonly turnId: string
-}
 
 /** The same steps for a store and the model, comparing every answer. */
 export class StoreExercise {
@@ -39,14 +34,14 @@ export class StoreExercise {
   async perform(operation: StoreOperation): Promise<void> {
     await this.#steps[operation.name](operation)
     const known = await this.#under.store.knownArtefacts(this.#announced.map(({ kv }) => kv.artefactId))
-    const expected = this.#announced.map(({ kv }) => kv.artefactId).filter((id) => this.#model.knows(id))
+    const expected = this.#announced.map(({ kv }) => kv.artefactId).filter((id) => knows(this.#model, id))
     expect([...known].sort()).toEqual([...new Set(expected)].sort())
     expect([...this.#owed].filter((id) => !known.has(id))).toEqual([])
   }
 
   readonly #steps: Readonly<Record<OperationName, (operation: StoreOperation) => Promise<void>>> = {
     create: async (operation) => {
-      const wanted = this.#newSession(operation)
+      const wanted = newSessionOf(operation)
       const outcome = await this.#under.store.create(wanted)
       const expected = this.#model.create(wanted)
       expect(outcome.kind).toBe(expected.kind)
@@ -56,7 +51,7 @@ export class StoreExercise {
     },
 
     begin: async (operation) => {
-      const { key, tenant, turnId } = this.#turn(operation)
+      const { key, tenant, turnId } = turnOf(operation)
       const leaseMs = operation.time * unitMs
       const outcome = await this.#under.store.begin({ key, tenant, turnId, leaseMs })
       const state = this.#model.begin(key, tenant, turnId, leaseMs)
@@ -71,18 +66,34 @@ export class StoreExercise {
 
     beginNamed: async (operation) => {
       const { sealedId, model, ttlSeconds, leaseMs, ...turn } = {
-        ...this.#newSession(operation),
+        ...newSessionOf(operation),
         ...(operation.retry === 'none' ? { key: named } : { key: otherNamed, tenant: tenants[1] }),
       }
       const marks = [`mark-${operation.count}`, `mark-${operation.back}`].slice(0, 1 + operation.digest)
+      const forksBranch = operation.expiry !== 'keep'
       const earlier = operation.body === 1 ? { key: otherNamed, tenant: tenants[1] } : undefined
       const wanted = { ...turn, sealedId, model, ttlSeconds, leaseMs, marks, earlier, maxNamedSessions: 1000 }
-      const outcome = await this.#under.store.beginNamed(wanted)
-      const { kind, key } = beginNamed(this.#model, wanted)
+      const outcome = await this.#under.store.beginNamed({ ...wanted, forksBranch })
+      const sharedId =
+        outcome.kind === 'created' || outcome.kind === 'active' ? outcome.record.kv?.artefactId : undefined
+      const { kind, key } = beginNamed(this.#model, { ...wanted, forksBranch }, sharedId)
       expect(outcome.kind).toBe(kind)
       if (kind !== 'deleted' && kind !== 'unknown' && kind !== 'limited')
         this.#open.push({ ...turn, key, tenant: this.#model.sessions.get(key)?.tenant ?? turn.tenant })
       if (outcome.kind === 'created' || outcome.kind === 'active') await this.#compare(outcome.record, key)
+    },
+
+    fork: async (operation) => {
+      const { key, tenant } = turnOf(operation)
+      const ttlSeconds = operation.retry === 'none' ? undefined : operation.time * unitSeconds
+      const forkKey = forkOf(operation.session, operation.digest === 1)
+      const wanted = {
+        from: { key, tenant },
+        session: { key: forkKey, sealedId: `sealed${operation.text}`, ttlSeconds },
+      }
+      const outcome = await this.#under.store.fork(wanted)
+      expect(outcome.kind).toBe(fork(this.#model, wanted))
+      if (outcome.kind === 'forked') await this.#compare(outcome.record, forkKey)
     },
 
     complete: async (operation) => {
@@ -110,7 +121,7 @@ export class StoreExercise {
     },
 
     announce: async (operation) => {
-      const { key } = this.#turn(operation)
+      const { key } = turnOf(operation)
       const artefactId = artefactOf(`artefact-${this.#announced.length}`, key)
       // Some are too large for the session's own record.
       const payload = `${artefactId}\n${operation.text}${'\n'.repeat(operation.digest * 300)}`
@@ -145,14 +156,19 @@ export class StoreExercise {
       this.#owed.add(kv.artefactId)
     },
 
+    store: async (operation) => {
+      await this.#steps.announce({ ...operation, time: 2 })
+      await this.#steps.commit({ ...operation, back: 0, body: 0 })
+    },
+
     note: async (operation) => {
-      const { key } = this.#turn(operation)
+      const { key } = turnOf(operation)
       await this.#under.store.setKvStatus({ key, status: `note-${operation.count}` })
-      this.#model.note(key, `note-${operation.count}`)
+      note(this.#model, key, `note-${operation.count}`)
     },
 
     get: async (operation) => {
-      const { key, tenant } = this.#turn(operation)
+      const { key, tenant } = turnOf(operation)
       const record = await this.#get(key, tenant)
       const expected = this.#model.live(key, tenant)
       expect(record?.key).toBe(expected?.key)
@@ -180,7 +196,7 @@ export class StoreExercise {
     },
 
     setTtl: async (operation) => {
-      const { key, tenant } = this.#turn(operation)
+      const { key, tenant } = turnOf(operation)
       const ttlSeconds = operation.time * unitSeconds
       const record = await this.#under.store.setTtl({ key, tenant, ttlSeconds })
       expect(record !== undefined).toBe(this.#model.setTtl(key, tenant, ttlSeconds))
@@ -189,7 +205,7 @@ export class StoreExercise {
     },
 
     remove: async (operation) => {
-      const { key, tenant } = this.#turn(operation)
+      const { key, tenant } = turnOf(operation)
       expect(await this.#under.store.remove({ key, tenant })).toBe(this.#model.remove(key, tenant))
       expect(await this.#get(key, tenant)).toBeUndefined()
     },
@@ -211,10 +227,7 @@ export class StoreExercise {
       const artefactIds = [...some.map(({ kv }) => kv.artefactId), artefactOf('artefact-of-nobody')]
       const dropped = await this.#under.store.dropArtefacts({ artefactIds, reason: 'stale' })
       const before = this.#model.kvBytes()
-      const had = some
-        .filter(({ session, kv }) => this.#model.sessions.get(session)?.kv?.artefactId === kv.artefactId)
-        .filter(({ session }) => this.#model.live(session) !== undefined)
-      for (const { session, kv } of had) this.#model.drop(session, kv.artefactId, 'stale')
+      const had = some.filter(({ kv }) => dropArtefact(this.#model, kv.artefactId, 'stale'))
       expect(this.#model.kvBytes()).toBeLessThanOrEqual(before)
       expect(dropped).toBe(had.length)
     },
@@ -265,18 +278,20 @@ export class StoreExercise {
    */
   async #followEvictions(targetBytes: number, spared?: SessionKey): Promise<number> {
     const evicted: number[] = []
+    const isInUse = (holders: readonly ModelSession[]): boolean =>
+      holders.some((holder) => holder.key === spared || this.#model.isHeld(holder))
     for (const session of this.#model.sessions.values()) {
       const { key, tenant, kv } = session
       if (kv === undefined || !this.#model.isLive(session) || this.#model.isOver(session)) continue
       const record = await this.#get(key, tenant)
       if (record?.kv !== undefined) continue
-      expect([record?.kvStatus, key === spared, this.#model.isHeld(session)]).toEqual(['kv_evicted', false, false])
+      expect([record?.kvStatus, isInUse(this.#model.holdersOf(kv.artefactId))]).toEqual(['kv_evicted', false])
       evicted.push(kv.bytes)
-      this.#model.drop(key, kv.artefactId, 'kv_evicted')
+      dropArtefact(this.#model, kv.artefactId, 'kv_evicted')
     }
     const left = this.#model.kvBytes(spared)
     const evictable = [...this.#model.sessions.values()].filter(
-      (session) => session.kv !== undefined && session.key !== spared && !this.#model.isHeld(session),
+      ({ kv }) => kv !== undefined && !isInUse(this.#model.holdersOf(kv.artefactId)),
     )
     if (left > targetBytes) expect(evictable).toEqual([])
     expect(evicted.length === 0 || left + Math.max(...evicted) > targetBytes).toBe(true)
@@ -293,37 +308,7 @@ export class StoreExercise {
   #endedTurn(operation: StoreOperation): Turn {
     const at = this.#open.length - 1 - operation.back
     const [open] = operation.isOfOpenTurn && at >= 0 ? this.#open.splice(at, 1) : []
-    return open ?? this.#turn(operation)
-  }
-
-  #turn(operation: StoreOperation): Turn {
-    return {
-      key: operation.session === 2 ? named : sessionKey(`${operation.session}-session`),
-      tenant: tenants[operation.tenant] ?? tenants[0],
-      turnId: `turn-${operation.turn}`,
-    }
-  }
-
-  #newSession(operation: StoreOperation): NewSession {
-    return {
-      // Nobody creates a session of a name in another way.
-      ...this.#turn({ ...operation, session: operation.session % 2 }),
-      sealedId: `sealed${operation.text}`,
-      model: `model${operation.text}`,
-      ttlSeconds: operation.time * unitSeconds,
-      pod: operation.count === 1 ? undefined : `pod-${operation.count}:8000`,
-      leaseMs: operation.otherTime * unitMs,
-      retryOf:
-        operation.retry === 'none'
-          ? undefined
-          : {
-              // A digest covers the tenant.
-              digest: `${retryDigest}-${operation.tenant}-${operation.digest}`,
-              bodyDigest: `body-${operation.body}`,
-              rememberMs: operation.count * 2 * unitMs,
-              use: operation.retry,
-            },
-    }
+    return open ?? turnOf(operation)
   }
 
   /** Times are compared by their distance from now, in units. */

@@ -33,10 +33,12 @@ const weights = {
   create: 9,
   begin: 9,
   beginNamed: 6,
+  fork: 5,
   complete: 10,
   abandon: 2,
   announce: 4,
   commit: 5,
+  store: 6,
   note: 1,
   get: 2,
   list: 2,
@@ -60,7 +62,7 @@ const names = Object.entries(weights).flatMap(([name, weight]) =>
 
 export const storeOperation: fc.Arbitrary<StoreOperation> = fc.record({
   name: fc.constantFrom(...names),
-  session: fc.nat({ max: 2 }),
+  session: fc.constantFrom(0, 0, 1, 1, 2, 2, 3, 4, 5),
   // Mostly the same tenant, or hardly any turn would find its session.
   tenant: fc.constantFrom(0, 0, 0, 0, 1),
   turn: fc.nat({ max: 3 }),
@@ -76,3 +78,31 @@ export const storeOperation: fc.Arbitrary<StoreOperation> = fc.record({
   retry: fc.constantFrom('none', 'none', 'find-or-record', 'find-young-or-record', 'record-only'),
   text: fc.string({ unit: 'binary', maxLength: 80 }),
 })
+
+const plain: Omit<StoreOperation, 'name'> = {
+  session: 0,
+  tenant: 0,
+  turn: 0,
+  isOfOpenTurn: true,
+  time: 5,
+  otherTime: 2,
+  back: 0,
+  count: 1,
+  digest: 0,
+  body: 0,
+  expiry: 'keep',
+  retry: 'none',
+  text: '',
+}
+const inOrder = (names: readonly OperationName[], change: Partial<StoreOperation>): readonly StoreOperation[] =>
+  names.map((name) => ({ ...plain, ...change, name }))
+
+/** What operations begin with: nothing, or what shares stored KV among sessions, or among prompts of a name. */
+export const storeStart: fc.Arbitrary<readonly StoreOperation[]> = fc.constantFrom(
+  [],
+  inOrder(['create', 'complete', 'store', 'fork'], {}),
+  [
+    ...inOrder(['beginNamed', 'complete', 'store'], { session: 2 }),
+    ...inOrder(['beginNamed', 'complete', 'fork'], { session: 2, count: 2, expiry: 'slide' }),
+  ],
+)

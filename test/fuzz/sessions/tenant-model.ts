@@ -1,6 +1,6 @@
 import type { TenantLimit, TenantLimits } from '../../../src/sessions/limits.ts'
 import type { SessionKey, StoredKv, TenantKey } from '../../../src/sessions/session-record.ts'
-import type { ModelSession } from './model-session.ts'
+import { kvBytesOf, type ModelSession } from './model-session.ts'
 
 /** The model that the tenants belong to. */
 interface Sessions {
@@ -52,7 +52,7 @@ export class TenantModel {
       this.#of(tenant).filter((session) => session.isListed && this.#model.isLive(session)).length
     if (count() >= maxSessions) this.#model.expireDue()
     if (count() >= maxSessions) return 'sessions'
-    const neededBytes = this.#kvBytes(this.#of(tenant)) + (this.refusedBytes.get(tenant) ?? 0)
+    const neededBytes = kvBytesOf(this.#of(tenant)) + (this.refusedBytes.get(tenant) ?? 0)
     return isNew && neededBytes > maxStoredBytes ? 'stored-bytes' : undefined
   }
 
@@ -60,7 +60,7 @@ export class TenantModel {
   fits(key: SessionKey, { bytes }: StoredKv): boolean {
     const { tenant } = this.#model.sessions.get(key) ?? {}
     const others = tenant === undefined ? [] : this.#of(tenant).filter((each) => each.key !== key)
-    return this.#kvBytes(others) + bytes <= this.#limits.maxStoredBytes
+    return kvBytesOf(others) + bytes <= this.#limits.maxStoredBytes
   }
 
   refused({ tenant }: ModelSession, { bytes }: StoredKv): void {
@@ -69,9 +69,5 @@ export class TenantModel {
 
   #of(tenant: TenantKey): readonly ModelSession[] {
     return [...this.#model.sessions.values()].filter((session) => session.tenant === tenant)
-  }
-
-  #kvBytes(sessions: readonly ModelSession[]): number {
-    return sessions.reduce((sum, { kv }) => sum + (kv?.bytes ?? 0), 0)
   }
 }

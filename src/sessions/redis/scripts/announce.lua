@@ -4,9 +4,9 @@
 -- Returns: 'done'
 --- @include arguments
 --- @include removals
+--- @include holders
 -- A connection that was given up may still deliver it, after the commit.
-local session = redis.call('HGET', sessions, string.sub(ARGV[3], 1, 22))
-if not session or not string.find(session, '\n' .. ARGV[2] .. '\n', 1, true) then
+if #holders_of(ARGV[2]) == 0 then
   write_artefact(ARGV[2], ARGV[3], '0 0 0 ' .. ARGV[4])
   redis.call('ZADD', removals, now + ARGV[5], 'a:' .. ARGV[2])
 end

@@ -5,7 +5,8 @@
 --       11 '1' if a session that does not live is neither created nor revived,
 --       12 named sessions of the tenant at most, 13 how many it has in other partitions, '' if that is to be counted first,
 --       14 and 15 the same of all its sessions, at most '' for any number,
---       16 '1' if its stored KV is too much for another session
+--       16 '1' if its stored KV is too much for another session,
+--       17 '1' if a new prompt starts from the stored KV of the prompt before
 -- Returns: 'active', 'created' or 'expired' with a snapshot, 'deleted', 'unknown', 'limited' with the limit, 'absent' for a
 --          session that does not live, 'count', or 'named-full' where another named session has to end first
 --- @include arguments
@@ -30,14 +31,18 @@ end
 --- @include session
 --- @include new-session
 --- @include branches
+--- @include share
 --- @include tenant-room
 local key, tenant = ARGV[2], ARGV[3]
 local name, lease_ends = name_of(key), now + ARGV[5]
 
-local function begin(session)
+local function begin(session, source)
+  if source then
+    share_artefact(source, session)
+  end
   session[LEASES] = take_lease(session[LEASES], ARGV[4], lease_ends)
   save(session)
-  touch_kv(name_of(session.key))
+  touch_kv(session[ARTEFACT])
   return reply('active', snapshot(session))
 end
 
@@ -77,14 +82,23 @@ local function free_branch(branches)
     session = load(branch_key_of(key, free))
   end
   if is_live(session) then
-    if session[ARTEFACT] ~= '' then
-      queue_artefact(give_up_artefact(session), now)
-      untrack_kv(name_of(session.key))
-    end
+    drop_artefact(session, now)
     session[KV_STATUS] = ''
     save(session)
   end
   return free
+end
+
+-- The session of the most recently used branch that has stored KV, if a new one starts from that.
+local function forked_branch(branches)
+  local latest, found = 0, nil
+  for branch = 0, ARGV[17] == '1' and max_branches - 1 or -1 do
+    local session = branches[branch] and branches[branch].used > latest and load(branch_key_of(key, branch))
+    if session and is_live(session) and session[TENANT] == name_of(tenant) and session[ARTEFACT] ~= '' then
+      latest, found = branches[branch].used, session
+    end
+  end
+  return found
 end
 
 -- Makes the session one of those that a client's name chooses, used now. Returns its time in the index.
@@ -119,9 +133,10 @@ if not has_turn_room then
 end
 if is_live(session) then
   local branches, index_ms = read_branches(name)
-  local branch = continued_branch(branches, marks)
+  local branch, source = continued_branch(branches, marks), nil
   if not branch then
     branch = free_branch(branches)
+    source = branch and forked_branch(branches)
     session = load(key)
   end
   if not branch then
@@ -129,7 +144,7 @@ if is_live(session) then
   end
   remember_prompt(name, branches, index_ms or index_named(), branch, marks)
   if branch == 0 then
-    return begin(session)
+    return begin(session, source)
   end
   session[ENDS] = string.format('%.0f', math.max(session[ENDS], now + session[TTL] * 1000))
   save(session)
@@ -140,10 +155,15 @@ if is_live(session) then
   end
   if is_live(other) then
     other[TTL] = session[TTL]
-    return begin(other)
+    return begin(other, source)
   end
   narrow_session_removal(branch_key)
-  return reply('created', snapshot(create(branch_key, session[TTL], ARGV[7] ~= '' and ARGV[7] or session[SEALED])))
+  local created = create(branch_key, session[TTL], ARGV[7] ~= '' and ARGV[7] or session[SEALED])
+  if source then
+    share_artefact(source, created)
+    save(created)
+  end
+  return reply('created', snapshot(created))
 end
 
 if session and session[STATE] == deleted and not is_removed() then

@@ -36,5 +36,5 @@ if session[STATE] == expired then
   return reply('expired', snapshot(session))
 end
 save(session)
-touch_kv(name_of(session.key))
+touch_kv(session[ARTEFACT])
 return reply('active', snapshot(session))

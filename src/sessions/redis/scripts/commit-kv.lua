@@ -23,28 +23,40 @@ local function store()
     write_artefact(artefact, ARGV[2], record)
   end
   save(session)
-  untrack_kv(name)
   if limit_bytes or tenant_bytes then
-    track_kv(name, bytes, tenant_bytes and session[TENANT] or '')
+    track_kv(artefact, bytes, tenant_bytes and session[TENANT] or '')
   end
+end
+
+-- The bytes that go with what the session has stored: 0 if others hold it, too. And the tenant that they are counted for.
+local function replaced_kv()
+  local stored = artefact_of(session)
+  if not stored or #other_holders(stored, name) > 0 then
+    return 0, ''
+  end
+  return counted_kv(stored)
 end
 
 -- The bytes that have to go before the artefact fits in place of what the session has stored: at most 0 if it fits.
 local function excess()
-  return limit_bytes and stored_kv_bytes() + ARGV[11] - counted_kv(name) + bytes - limit_bytes or 0
+  return limit_bytes and stored_kv_bytes() + ARGV[11] - replaced_kv() + bytes - limit_bytes or 0
 end
 
 local function fits_tenant()
   if not tenant_bytes then
     return true
   end
-  local own, owner = counted_kv(name)
+  local own, owner = replaced_kv()
   local others = stored_kv_bytes(session[TENANT]) + ARGV[13] - (owner == session[TENANT] and own or 0)
   return others + bytes <= tenant_bytes
 end
 
--- Of an artefact whose own record was lost nothing is known, so any turn's may replace it.
+-- What was shared with the session comes before its own turns. Of an artefact whose own record was lost nothing is known, so
+-- any turn's may replace it.
 local function turn_of(stored)
+  if stored and name_of(stored) ~= name then
+    return 0
+  end
   local own_record = stored and session[RECORD] == '' and select(2, read_artefact(stored)) or session[RECORD]
   return tonumber(string.match(own_record, '^(%d+) ')) or 0
 end
@@ -53,7 +65,6 @@ local outcome = 'refused'
 if is_live(session) then
   local stored = artefact_of(session)
   if stored == artefact then
-    store()
     return reply('committed')
   end
   -- Once a removal was claimed the artefact may be gone already, and after it was acknowledged it is.
@@ -62,12 +73,9 @@ if is_live(session) then
     if fits_tenant() and excess() <= 0 then
       redis.call('ZREM', removals, id)
       redis.call('HDEL', removal_infos, id)
-      local replaced = give_up_artefact(session)
+      drop_artefact(session, now + ARGV[8])
       session[KV_STATUS] = ''
       store()
-      if replaced then
-        queue_artefact(replaced, now + ARGV[8])
-      end
       return reply('committed')
     end
     session[KV_STATUS] = fits_tenant() and 'store_full' or 'tenant_full'
@@ -82,8 +90,8 @@ if is_live(session) then
   end
 end
 
--- The removal of the session may carry it already.
-if read_removal('s:' .. ARGV[2]).artefact ~= artefact then
+-- Other sessions may hold it, or the removal of the session carry it already.
+if #holders_of(artefact) == 0 and not is_carried(artefact, ARGV[2]) then
   queue_artefact(artefact, now)
   write_artefact(artefact, ARGV[2], record)
 end

@@ -19,7 +19,7 @@ local function join(session)
   end
   session[LEASES] = take_lease(session[LEASES], turn, now + lease_ms)
   save(session)
-  touch_kv(name_of(session.key))
+  touch_kv(session[ARTEFACT])
   return reply('existing', snapshot(session))
 end
 

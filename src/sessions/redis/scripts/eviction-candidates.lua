@@ -4,6 +4,7 @@
 -- ARGV: 1 tombstone ms, 2 how many at most, 3 name of the session whose KV stays, or ''
 -- Returns: 'done' with { bytes stored, { artefact, bytes, score } of each candidate }
 --- @include session
+--- @include live-holders
 -- A script holds up the turns of all sessions of its server.
 local most_sampled = 64
 
@@ -16,10 +17,9 @@ end
 local found = {}
 for at = 1, #sampled, 2 do
   local bytes, _, used_ms = read_kv(sampled[at + 1])
-  -- The others are sums.
-  if #sampled[at] == 22 then
+  if not is_sum(sampled[at]) then
     -- Below 0 when the clock was set back.
-    found[#found + 1] = { name = sampled[at], bytes = bytes, score = (now - used_ms) * bytes }
+    found[#found + 1] = { artefact = sampled[at], bytes = bytes, score = (now - used_ms) * bytes }
   end
 end
 table.sort(found, function(a, b)
@@ -27,12 +27,12 @@ table.sort(found, function(a, b)
 end)
 local candidates = {}
 for _, candidate in ipairs(found) do
-  local session = load(candidate.name)
-  if not is_live(session) or session[ARTEFACT] == '' then
-    untrack_kv(candidate.name)
-  elseif candidate.name ~= ARGV[3] and held_until(session) <= now then
+  local holders = live_holders_of(candidate.artefact)
+  if #holders == 0 then
+    untrack_kv(candidate.artefact)
+  elseif not is_in_use(holders, ARGV[3]) then
     local bytes, score = string.format('%.0f', candidate.bytes), string.format('%.0f', candidate.score)
-    candidates[#candidates + 1] = { session[ARTEFACT], bytes, score }
+    candidates[#candidates + 1] = { candidate.artefact, bytes, score }
     if #candidates == tonumber(ARGV[2]) then
       break
     end

@@ -7,12 +7,11 @@ local function is_named(artefact)
   if redis.call('ZSCORE', removals, 'a:' .. artefact) then
     return true
   end
-  local session = read(name_of(artefact))
-  if session and session[ARTEFACT] == artefact then
+  if #holders_of(artefact) > 0 then
     return true
   end
-  local owner = session and session.key or read_artefact(artefact)
-  return owner and read_removal('s:' .. owner).artefact == artefact
+  local session = read(name_of(artefact))
+  return is_carried(artefact, session and session.key or '')
 end
 
 local known = {}
@@ -21,6 +20,7 @@ for i = 2, #ARGV do
     known[#known + 1] = ARGV[i]
   else
     redis.call('HDEL', artefacts, ARGV[i])
+    redis.call('HDEL', shares, ARGV[i])
   end
 end
 return reply('done', known)

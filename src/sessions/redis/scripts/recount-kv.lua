@@ -9,23 +9,28 @@ local function bytes_of(session)
   return tonumber(string.match(own_record or '', '^%d+ %d+ (%d+) ')) or 0
 end
 
-local function recount(name)
+local function recount_session(name)
   local session = read(name)
   if not is_live(session) or session[ARTEFACT] == '' then
-    untrack_kv(name)
     return
   end
-  local bytes, counted, tenant = bytes_of(session), counted_kv(name)
+  local bytes, counted, tenant = bytes_of(session), counted_kv(session[ARTEFACT])
   if bytes ~= counted or (bytes > 0 and tenant ~= session[TENANT]) then
-    track_kv(name, bytes, session[TENANT])
+    track_kv(session[ARTEFACT], bytes, session[TENANT])
+  end
+end
+
+local function recount(field)
+  if ARGV[2] == 'sessions' then
+    recount_session(field)
+  elseif not is_sum(field) and #holders_of(field) == 0 then
+    untrack_kv(field)
   end
 end
 
 local command = ARGV[2] == 'sessions' and { 'ZSCAN', deadlines } or { 'HSCAN', kv }
 local scanned = redis.call(command[1], command[2], ARGV[3], 'COUNT', ARGV[4])
 for at = 1, #scanned[2], 2 do
-  if #scanned[2][at] == 22 then
-    recount(scanned[2][at])
-  end
+  recount(scanned[2][at])
 end
 return reply('done', scanned[1])

@@ -10,11 +10,12 @@
 --   8 m   sorted set: removals (`a:<artefact>` or `s:<session>`) by the time they are due
 --   9 q   hash: what is known of a removal that was claimed or carries an artefact (removals.lua)
 --  10 a   hash: artefacts whose record is in no session's text (removals.lua)
---  11 k   hash: the stored KV that counts towards a limit, by the session's name (stored-kv.lua)
---  12 w   string: the gateway that works on the partition (worker.lua)
+--  11 k   hash: the stored KV that counts towards a limit, by artefact (stored-kv.lua)
+--  12 f   hash: artefacts that forked sessions hold (holders.lua)
+--  13 w   string: the gateway that works on the partition (worker.lua)
 -- Redis' own clock decides all times. A full Redis runs only scripts with the flag `allow-oom`: those that read, and those
 -- that end a turn or a session.
 local sessions, deadlines, forgets, lists, named, prompts, retries = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local removals, removal_infos, artefacts, kv, worker = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
+local removals, removal_infos, artefacts, kv, shares, worker = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

@@ -20,7 +20,7 @@ local function quick_begin(may_begin)
   end
   redis.call('HSET', sessions, name, string.format('%s%s=%d', text, ARGV[4], now + ARGV[5]))
   if artefact ~= '' then
-    touch_kv(name)
+    touch_kv(artefact)
   end
   local has_own = artefact ~= '' and record == ''
   local value = has_own and redis.call('HGET', artefacts, artefact)

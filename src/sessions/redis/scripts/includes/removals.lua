@@ -26,6 +26,11 @@ local function read_artefact(artefact)
   return string.match(value or '', '^([^\n]*)\n(%d+ %d+ %d+ [^\n]*)$')
 end
 
+-- Whether the removal of a session carries an artefact: that of the one whose key stands by it, else of `session`.
+local function is_carried(artefact, session)
+  return read_removal('s:' .. (read_artefact(artefact) or session)).artefact == artefact
+end
+
 local function queue_artefact(artefact, due)
   redis.call('ZADD', removals, due, 'a:' .. artefact)
 end

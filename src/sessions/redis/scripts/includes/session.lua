@@ -5,6 +5,7 @@
 --- @include leases
 --- @include removals
 --- @include stored-kv
+--- @include holders
 --- @include prompts
 -- The digit is the version of the text's layout: a state of another one is unreadable.
 local creating, active, expired, deleted = 'c3', 'a3', 'x3', 'd3'
@@ -65,14 +66,39 @@ local function artefact_of(session)
   return session[ARTEFACT] ~= '' and session[ARTEFACT] or nil
 end
 
--- Takes a session's artefact from it, for the queue: from now on the record stands beside the queue.
-local function give_up_artefact(session)
-  local artefact = artefact_of(session)
-  if artefact and session[RECORD] ~= '' then
-    write_artefact(artefact, session.key, session[RECORD])
+-- Ends the hold of a session on an artefact, whose record its text has, or ''. Returns the artefact if the session had it
+-- alone: from now on the record stands beside the queue. What was shared has a removal of its own, at `due`.
+local function release_artefact(artefact, key, record, due)
+  local others, owner = other_holders(artefact, name_of(key))
+  if #others > 0 then
+    write_holders(artefact, owner, others)
+    return nil
   end
+  untrack_kv(artefact)
+  record = record ~= '' and record or select(2, read_artefact(artefact))
+  if record then
+    write_artefact(artefact, owner or key, record)
+  end
+  if not owner then
+    return artefact
+  end
+  redis.call('HDEL', shares, artefact)
+  queue_artefact(artefact, due)
+end
+
+-- Takes a session's artefact from it, for the queue.
+local function give_up_artefact(session, due)
+  local artefact, record = artefact_of(session), session[RECORD]
   session[ARTEFACT], session[RECORD] = '', ''
-  return artefact
+  return artefact and release_artefact(artefact, session.key, record, due or now)
+end
+
+-- The same of a session that lives on: the artefact is removed at `due`.
+local function drop_artefact(session, due)
+  local artefact = give_up_artefact(session, due)
+  if artefact then
+    queue_artefact(artefact, due)
+  end
 end
 
 -- A session's member of the index `n`, or of `i`.
@@ -94,24 +120,24 @@ end
 
 local function leave_indexes(session)
   local name = name_of(session.key)
-  untrack_kv(name)
   redis.call('ZREM', deadlines, name)
   redis.call('ZREM', lists, member_of(session[TENANT], session[CREATED], name))
   leave_named(session[TENANT], name)
 end
 
--- The artefact that an unreadable record names, if it is this session's own.
+-- The artefact that an unreadable record names, if it is this session's own. What is shared with it is released.
 local function artefact_in(lines, key)
-  local artefact, record = lines[ARTEFACT], lines[RECORD]
-  local owner = artefact and read_artefact(artefact)
-  if owner then
-    return owner == key and artefact or nil
+  local artefact, record = lines[ARTEFACT] or '', lines[RECORD] or ''
+  local holders = redis.call('HGET', shares, artefact)
+  local owner = read_artefact(artefact)
+  local is_own = owner == key or not owner and name_of(artefact) == name_of(key)
+  if holders then
+    is_own = string.find(holders .. ' ', ' ' .. name_of(key) .. ' ', 1, true)
   end
-  if artefact and name_of(artefact) == name_of(key) and record and string.find(record, '^%d+ %d+ %d+ ') then
-    write_artefact(artefact, key, record)
-    return artefact
+  if artefact == '' or not is_own or not (owner or string.find(record, '^%d+ %d+ %d+ ')) then
+    return nil
   end
-  return nil
+  return release_artefact(artefact, key, owner and '' or record, now)
 end
 
 -- An unreadable record goes. What can be made out of it is used as far as it fits the other keys: a whole key to name
@@ -121,7 +147,6 @@ local function drop(key, text)
   local name = name_of(key)
   redis.call('HDEL', sessions, name)
   redis.call('ZREM', deadlines, name)
-  untrack_kv(name)
   local lines = {}
   for line in string.gmatch(text .. '\n', '([^\n]*)\n') do
     lines[#lines + 1] = line
