@@ -20,6 +20,7 @@ export type RequestRoute =
   | 'messages'
   | 'get'
   | 'list'
+  | 'fork'
   | 'update'
   | 'delete'
   | 'history'

@@ -87,7 +87,8 @@ const statusOf = (begun: BegunSession, presence: KvPresence): string => {
     case 'active':
       return presenceStatus(presence, begun.record.kvStatus)
     case 'created':
-      return missStatus('new_session')
+      // A fork has KV from the start.
+      return begun.record.kv === undefined ? missStatus('new_session') : presenceStatus(presence, begun.record.kvStatus)
     case 'expired':
       return missStatus(begun.cause === 'eviction' ? 'session_evicted' : 'session_expired')
   }

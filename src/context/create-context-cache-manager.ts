@@ -175,6 +175,8 @@ export const createContextCacheManager = (given: ContextParts, settings: Context
         throw new GatewayError('method_not_allowed', { headers: { allow: 'GET, POST' } })
       case 'context':
         return manage.one(request, target.id)
+      case 'fork':
+        return manage.fork(request, target.id)
       case 'history':
         return manageResponses?.(request, target.path, target.query) ?? pickForOther(request, scope)
       case 'other':
@@ -259,7 +261,7 @@ type Target = { readonly route: RequestRoute } & (
   | { readonly kind: 'inference'; readonly api: InferenceApi }
   | { readonly kind: 'contexts'; readonly query: URLSearchParams }
   /** `id` as in the path, not decoded: an id of this gateway needs no encoding. */
-  | { readonly kind: 'context'; readonly id: string }
+  | { readonly kind: 'context' | 'fork'; readonly id: string }
   /** Segments of the path behind `/v1/`. */
   | { readonly kind: 'history'; readonly path: readonly string[]; readonly query: URLSearchParams }
   | { readonly kind: 'other' }
@@ -289,11 +291,12 @@ const targetOf = (request: GatewayRequest): Target => {
     return { kind: 'inference', api, route: createsByHeader(request) ? 'create' : inferenceRoutes[api] }
   if (path === '/v1/context')
     return { kind: 'contexts', query: new URLSearchParams(query), route: listRoutes.get(method) ?? 'other' }
-  const id = /^\/v1\/context\/([^/]+)$/.exec(path)?.[1]
+  const [, id, fork] = /^\/v1\/context\/([^/]+)(\/fork)?$/.exec(path) ?? []
   const segments = historyPathOf(path)
   if (segments !== undefined)
     return { kind: 'history', path: segments, query: new URLSearchParams(query), route: 'history' }
   if (id === undefined) return { kind: 'other', route: 'other' }
+  if (fork !== undefined) return { kind: 'fork', id, route: method === 'POST' ? 'fork' : 'other' }
   return { kind: 'context', id, route: manageRoutes.get(method) ?? 'other' }
 }
 

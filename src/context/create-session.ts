@@ -10,7 +10,7 @@ import { idempotencyKeyOf } from './idempotency.ts'
 import { checkJsonBody, parseTtlHeader, type TtlBounds, turnIdFor } from './request-headers.ts'
 import { missStatus, noneStatus, presenceStatus, sessionHeaders } from './response-headers.ts'
 import { type Route, routeTurn } from './route-turn.ts'
-import { newSessionId, type SessionIdCipher, sessionKeyOf } from './session-id.ts'
+import { newSessionId, newSessionIdBeside, type SessionIdCipher, sessionKeyOf } from './session-id.ts'
 import type { TurnParts } from './session-turn.ts'
 import type { Tenants } from './tenant.ts'
 import { limitError } from './tenant-limit-errors.ts'
@@ -39,7 +39,8 @@ export const createCreateSession = (
   /** An inference request is answered even if its session cannot be made; `POST /v1/context` is about the session. */
   const createAndForward = async (create: CheckedCreate, scope: RequestScope): Promise<Decision<TurnTicket>> => {
     const { request, api, tenant, model } = create
-    const id = newIdFor(create.retryOf)
+    const { retryOf } = create
+    const id = retryOf === undefined ? newSessionId() : newSessionIdBeside(retryOf.digest, parts.store)
     const turnId = turnIdFor(request)
     const route = routeTurn(parts, request, { key: sessionKeyOf(id), model })
     const written = await write(create, { id, turnId, pod: route.pod })
@@ -48,14 +49,6 @@ export const createCreateSession = (
     parts.events.lookedUp('store_unavailable', undefined)
     const forward = await startPlainTurn(parts, { turnId, route, tenant }, scope)
     return withStatus(forward, { cacheStatus: noneStatus('store_unavailable') })
-  }
-
-  /** A new id whose session lies together with the digest of its create: of as many as there are parts, one does. */
-  const newIdFor = (retryOf: IdempotencyKey | undefined): string => {
-    for (;;) {
-      const id = newSessionId()
-      if (retryOf === undefined || parts.store.areTogether(sessionKeyOf(id), retryOf.digest)) return id
-    }
   }
 
   const write = async (

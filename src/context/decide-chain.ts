@@ -13,7 +13,13 @@ import type { NamedTurn } from './use-named-session.ts'
 /** Decides on a turn of a chain of responses, whose body has the history in it. */
 export type DecideChain = (
   request: GatewayRequest,
-  turn: { readonly body: Buffer; readonly api: InferenceApi; readonly root: string },
+  turn: {
+    readonly body: Buffer
+    readonly api: InferenceApi
+    readonly root: string
+    /** The chain has a turn already. */
+    readonly isContinued: boolean
+  },
   scope: RequestScope,
 ) => Promise<Decision<TurnTicket>>
 
@@ -26,7 +32,8 @@ export const chainKind = 'response'
 
 /**
  * Finds the session of a chain: the one whose id the request has, else that of the client's own name for its conversation,
- * else the implicit one that the chain's root names. A fork is a further prompt under the same name.
+ * else the implicit one that the chain's root names. Where one response is continued twice, the second turn is a further
+ * prompt under the same name, which starts from the KV of the prompt before.
  */
 export const createDecideChain =
   (
@@ -44,7 +51,7 @@ export const createDecideChain =
     },
     settings: DecideChainSettings,
   ): DecideChain =>
-  async (request, { body, api, root }, scope) => {
+  async (request, { body, api, root, isContinued }, scope) => {
     const ids = request.header('x-session-id')
     const [id] = ids
     if (id !== undefined && ids.length === 1 && isSessionId(id))
@@ -53,11 +60,10 @@ export const createDecideChain =
     const { names: kinds } = settings.implicit
     const told = await parts.slices.run(readNamedBody(body, { api, kinds, limits: settings }), scope.signal)
     const own = conversationNameOf(request, kinds, told?.members)
-    // Where one response is continued twice, the second turn is a further prompt of this session. A session of its own that
-    // shares the first one's KV would begin here.
     const name = own ?? { kind: chainKind, name: root }
     const prompt = told?.prompt
-    const decision = prompt && (await parts.useNamed({ request, name, prompt, cached: undefined, scope }))
+    const decision =
+      prompt && (await parts.useNamed({ request, name, prompt, isFork: isContinued, cached: undefined, scope }))
     if (decision !== undefined) return decision
     const unnamed = await parts.decideUnnamed(request)(own?.name, scope)
     return unnamed.kind === 'need-body' ? unnamed.decide(body, scope) : unnamed

@@ -16,9 +16,17 @@ import type { ContextEvents } from './context-events.ts'
 import type { Pools } from './pools.ts'
 import type { Reaper } from './reaper.ts'
 import { removeSession } from './remove-session.ts'
-import { checkJsonBody, checkTtl, type TtlBounds } from './request-headers.ts'
-import { isSessionId, type NamedSessionId, type SessionIdCipher, sessionKeyOf } from './session-id.ts'
+import { checkJsonBody, checkTtl, parseTtlHeader, type TtlBounds } from './request-headers.ts'
+import { sessionHeaders } from './response-headers.ts'
+import {
+  isSessionId,
+  type NamedSessionId,
+  newSessionIdBeside,
+  type SessionIdCipher,
+  sessionKeyOf,
+} from './session-id.ts'
 import type { Tenants } from './tenant.ts'
+import { limitError } from './tenant-limit-errors.ts'
 import type { TurnTicket } from './turn-ticket.ts'
 
 const defaultPageSize = 20
@@ -97,7 +105,52 @@ export const createManageSessions = (
     return response({ id, object: 'context.deleted', deleted: true })
   }
 
+  const ownersOf = (request: GatewayRequest, id: string): Owners => {
+    const tenant = parts.tenants.tenantOf(request)
+    if (!isSessionId(id)) throw new GatewayError('session_not_found')
+    const key = sessionKeyOf(id)
+    const former = parts.tenants.formerTenantOf(request)
+    return former === undefined
+      ? [{ key, tenant }]
+      : [
+          { key, tenant },
+          { key, tenant: former },
+        ]
+  }
+
+  const forkOf = async (from: Owner, ttlSeconds: number | undefined) => {
+    const id = newSessionIdBeside(from.key, parts.store)
+    const sealedId = parts.sessionIds.encrypt(id, from.tenant)
+    const outcome = await parts.store.fork({ from, session: { key: sessionKeyOf(id), sealedId, ttlSeconds } })
+    switch (outcome.kind) {
+      case 'unknown':
+        return undefined
+      case 'limited':
+        throw limitError(outcome)
+      case 'forked':
+        return { id, record: outcome.record }
+    }
+  }
+
   return {
+    /**
+     * `POST /v1/context/{id}/fork`: a session that begins with the stored KV of this one, for `x-session-ttl` or as long as
+     * this one. A body has no meaning. @throws GatewayError
+     */
+    fork: async (request: GatewayRequest, id: string): Promise<Decision<TurnTicket>> => {
+      if (request.method !== 'POST') throw new GatewayError('method_not_allowed', { headers: { allow: 'POST' } })
+      const owners = ownersOf(request, id)
+      const ttlSeconds = parseTtlHeader(request, settings)
+      const fork = await callStore(
+        'fork',
+        asEither(owners, (owner) => forkOf(owner, ttlSeconds)),
+      )
+      if (fork === undefined) throw new GatewayError('session_not_found')
+      const { record } = fork
+      parts.events.sessionCreated(record.key)
+      const view = sessionView({ id: fork.id, namedBy: undefined }, { ...record, branches: [] })
+      return response(view, sessionHeaders(fork.id, record))
+    },
     /** `GET /v1/context?limit=20&after=ctx_…`: the caller's sessions, newest first. @throws GatewayError */
     list: async (request: GatewayRequest, query: URLSearchParams): Promise<Decision<TurnTicket>> => {
       const tenant = parts.tenants.tenantOf(request)
@@ -120,17 +173,7 @@ export const createManageSessions = (
       if (!['GET', 'PATCH', 'DELETE'].includes(request.method)) {
         throw new GatewayError('method_not_allowed', { headers: { allow: 'GET, PATCH, DELETE' } })
       }
-      const tenant = parts.tenants.tenantOf(request)
-      if (!isSessionId(id)) throw new GatewayError('session_not_found')
-      const key = sessionKeyOf(id)
-      const former = parts.tenants.formerTenantOf(request)
-      const owners: Owners =
-        former === undefined
-          ? [{ key, tenant }]
-          : [
-              { key, tenant },
-              { key, tenant: former },
-            ]
+      const owners = ownersOf(request, id)
       switch (request.method) {
         case 'DELETE':
           return remove(id, owners)
@@ -171,7 +214,12 @@ type Owner = Pick<SessionRecord, 'key' | 'tenant'>
 /** The session as the tenant's, and as that of the tenant by the other secret, while secrets are rotated. */
 type Owners = readonly [Owner, Owner?]
 
-const response = (body: unknown): Decision<TurnTicket> => ({ kind: 'response', status: 200, body, headers: {} })
+const response = (body: unknown, headers: Readonly<Record<string, string>> = {}): Decision<TurnTicket> => ({
+  kind: 'response',
+  status: 200,
+  body,
+  headers,
+})
 
 const readPage = (query: URLSearchParams): Omit<Parameters<SessionStore['list']>[0], 'tenant'> => {
   const limitText = query.get('limit') ?? String(defaultPageSize)

@@ -3,12 +3,21 @@ import { nanoid } from 'nanoid'
 import type { FormerSecret } from '../crypto/former-secret.ts'
 import { deriveKey, open, seal } from '../crypto/seal.ts'
 import type { SessionKey, TenantKey } from '../sessions/session-record.ts'
+import type { SessionStore } from '../sessions/session-store.ts'
 
 const idForm = /^ctx_[A-Za-z0-9_-]{32}$/
 const listedForm = /(?:^|,)[ \t]*ctx_[A-Za-z0-9_-]{32}[ \t]*(?:,|$)/
 
 /** `ctx_` and 32 characters of 192 random bits. Beside the credential, the only proof of having created the session. */
 export const newSessionId = (): string => `ctx_${nanoid(32)}`
+
+/** A new id whose session lies together with `other`: of as many ids as the store has partitions, one does. */
+export const newSessionIdBeside = (other: string, store: Pick<SessionStore, 'areTogether'>): string => {
+  for (;;) {
+    const id = newSessionId()
+    if (store.areTogether(sessionKeyOf(id), other)) return id
+  }
+}
 
 /** Whether an id has this gateway's form. Other forms belong to other clients and gateways that use the same header. */
 export const isSessionId = (value: string): boolean => idForm.test(value)

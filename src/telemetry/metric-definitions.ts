@@ -53,6 +53,7 @@ export const metricDefinitions = {
       'messages',
       'get',
       'list',
+      'fork',
       'update',
       'delete',
       'history',

@@ -22,10 +22,12 @@ export class TenantUsage {
 
   /** Why the tenant may not have another session; undefined: it may. */
   refusalOfSession(tenant: TenantKey, nowMs: number): Limited | undefined {
+    // First: it may end sessions, and their KV.
+    const refusal = this.#refusalOfAnother(tenant, nowMs)
     const { maxStoredBytes } = this.#limits()
     const neededBytes = this.#bytesOf(tenant) + (this.#refusedBytes.get(tenant) ?? 0)
     const isFull = maxStoredBytes !== undefined && neededBytes > maxStoredBytes
-    return this.#refusalOfAnother(tenant, nowMs) ?? (isFull ? noStorage : undefined)
+    return refusal ?? (isFull ? noStorage : undefined)
   }
 
   /** Why the tenant may not have another session and begin its first turn; undefined: it may. */

@@ -1,6 +1,12 @@
 import { clampCount, type TenantLimits } from '../limits.ts'
 import type { SessionKey, TenantKey } from '../session-record.ts'
-import type { BeginNamedOutcome, BeginNamedTurn, BeginTurn, SessionStore } from '../session-store.ts'
+import {
+  type BeginNamedOutcome,
+  type BeginNamedTurn,
+  type BeginTurn,
+  type SessionStore,
+  StoreUnavailableError,
+} from '../session-store.ts'
 import { everyPartition } from './every-partition.ts'
 import type { LimitedTurns } from './limited-turns.ts'
 import type { Partitions } from './partitions.ts'
@@ -102,7 +108,10 @@ export const createRedisSessions = (parts: {
 
     async fork({ from, session }) {
       const { key, sealedId, ttlSeconds } = session
-      if (!partitions.areTogether(key, from.key)) throw new Error('A session and its fork lie in different partitions')
+      await partitions.all()
+      // The key may have been chosen when nobody knew how many partitions there are.
+      if (!partitions.areTogether(key, from.key))
+        throw new StoreUnavailableError('The fork would lie in another partition than its session')
       const ttl = ttlSeconds === undefined ? '' : clampCount(ttlSeconds)
       const args = [assertId(key), assertId(from.tenant), assertId(from.key), ttl, escapeLine(sealedId)]
       const reply = await turns.beginSession({ key, tenant: from.tenant, isNamed: false }, (partition, outside) =>

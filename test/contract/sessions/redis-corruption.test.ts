@@ -128,6 +128,23 @@ describe('the Redis session store with damaged keys', () => {
   /** Too long for the session's text. */
   const longPayload = 'x'.repeat(1000)
 
+  test('shared KV stays while a fork holds it, when the record of the session that stored it is damaged', async () => {
+    const fork = sessionKey('f-session')
+    await createActive()
+    await storeKv('artefact-1')
+    await store().fork({
+      from: { key: session, tenant: alice },
+      session: { key: fork, sealedId: 'sealed', ttlSeconds: 60 },
+    })
+    await spoilLine(1, 'a4')
+
+    expect(await get()).toBeUndefined()
+    expect(Object.keys(await claimAll())).toEqual([`s:${session}`])
+    expect(await get({ key: fork })).toMatchObject({ kv: storedKv('artefact-1') })
+    await remove({ key: fork })
+    expect(Object.keys(await claimAll()).sort()).toEqual(['a:artefact-1', `s:${fork}`])
+  })
+
   test('an artefact has a record beside its session only while its removal waits', async () => {
     const records = () => redis().raw.hkeys(keyOf('a'))
     await createActive()

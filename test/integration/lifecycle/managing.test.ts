@@ -38,6 +38,40 @@ test('SDK pagination lists sessions, newest first', async () => {
   await eventually(async () => expect(await stack.kvFiles()).toEqual([]))
 })
 
+test('a fork starts from the KV of its session on any pod, and outlives it', async () => {
+  const client = newTenant('forks')
+  const trunk = opening('forks')
+  const first = await create(client, trunk)
+  const parent = sessionIdOf(first)
+  const { kv: stored } = await untilStored(client, parent, 1)
+  const fork = async () => {
+    const headers = { 'x-session-ttl': '120' }
+    const { data, response } = await client.post(`/context/${parent}/fork`, { headers }).withResponse()
+    return { ...readView(data), header: response.headers.get('x-session-id') }
+  }
+
+  const [left, right] = [await fork(), await fork()]
+  expect(left).toMatchObject({ header: left.id, ttl: 120, turns: 1, kv: { stored: stored.stored } })
+  await expect(newTenant('others').post(`/context/${parent}/fork`)).rejects.toMatchObject({ code: 'session_not_found' })
+  await client.delete(`/context/${parent}`)
+
+  const taken = []
+  for (const { id } of [left, right]) {
+    const conversation = continued(trunk, first, `what does ${id} say?`)
+    const headers = { 'x-session-id': id, 'routing-strategy': 'round-robin' }
+    taken.push(await anyApi.send(client, { conversation, streamed: false, headers }))
+    await untilStored(client, id, 2)
+  }
+
+  for (const { headers, usage } of taken) {
+    expect(headers.get('x-context-cache')).toMatch(/^hit/)
+    expect(usage?.cached).toBeGreaterThanOrEqual(first.usage?.prompt ?? Number.NaN)
+  }
+  await eventually(async () => expect(await stack.kvFiles()).toHaveLength(2))
+  for (const { id } of [left, right]) await client.delete(`/context/${id}`)
+  await eventually(async () => expect(await stack.kvFiles()).toEqual([]))
+})
+
 test.each<{ name: string; end: (client: OpenAI, id: string) => Promise<unknown> }>([
   {
     name: 'is deleted',

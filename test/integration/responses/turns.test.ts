@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
+import { untilStored } from '../lifecycle/session.ts'
 import { openai } from '../support/client.ts'
 import { embeddedPods } from '../support/stack.ts'
 import { useStack } from '../support/use-stack.ts'
@@ -31,10 +32,11 @@ describe.each(['lua', 'picker'] as const)('in the wiring %s', (wiring) => {
     )
   })
 
-  test('two continuations of one response do not see each other', async () => {
+  test('two continuations of one response start from its KV, and do not see each other', async () => {
     const root = await ask(client(), { input: 'the trunk', stream: false })
     const continues = { previous_response_id: root.answer.id }
     const left = await ask(client(), { input: 'the left branch', continues, stream: true })
+    await untilStored(client(), root.session ?? '', 2)
     const right = await ask(client(), { input: 'the right branch', continues, stream: true })
     const grown = await ask(client(), {
       input: 'more',
@@ -46,6 +48,10 @@ describe.each(['lua', 'picker'] as const)('in the wiring %s', (wiring) => {
       continues: { previous_response_id: right.answer.id },
       stream: false,
     })
+    expect(right).toMatchObject({ session: root.session, cache: expect.stringMatching(/^hit; tier=store/) })
+    expect(right.answer.usage?.input_tokens_details.cached_tokens).toBeGreaterThan(
+      0.9 * (root.answer.usage?.total_tokens ?? Number.NaN),
+    )
     const tokens = ({ answer }: { readonly answer: Answer }) => answer.usage?.input_tokens ?? 0
     expect(tokens(left)).toBeLessThan(tokens(grown))
     expect(tokens(right)).toBeLessThan(tokens(alone))

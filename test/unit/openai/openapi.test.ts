@@ -39,7 +39,7 @@ const bodies: Readonly<Record<string, object>> = {
   '/v1/messages': { model: 'm', max_tokens: 9, messages: [{ role: 'user', content: 'hi' }] },
 }
 
-const contextPaths = ['/v1/context', '/v1/context/{id}']
+const contextPaths = ['/v1/context', '/v1/context/{id}', '/v1/context/{id}/fork']
 const allMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE']
 
 describe('docs/api/openapi.yaml', () => {
@@ -51,6 +51,7 @@ describe('docs/api/openapi.yaml', () => {
       'GET /v1/context/{id}',
       'PATCH /v1/context/{id}',
       'DELETE /v1/context/{id}',
+      'POST /v1/context/{id}/fork',
       'POST /v1/completions',
       'POST /v1/chat/completions',
       'POST /v1/responses',
@@ -143,6 +144,7 @@ describe('its errors', () => {
     getContext: { method: 'GET', path },
     updateContext: { method: 'PATCH', path, body: {} },
     deleteContext: { method: 'DELETE', path },
+    forkContext: { path: `${path}/fork` },
     createCompletion: { path: '/v1/completions', headers: { 'x-session-id': id } },
     createMessage: { path: '/v1/messages?beta=true', headers: { 'x-session-id': id } },
   }
@@ -175,6 +177,9 @@ describe('its errors', () => {
     ['updateContext', 'a bad ttl', { body: { ttl: 'x' } }],
     ['updateContext', 'a compressed body', { headers: { 'content-encoding': 'gzip' } }],
     ['deleteContext', 'an unknown id', {}],
+    ['forkContext', 'an unknown id', {}],
+    ['forkContext', 'a bad TTL', { headers: { 'x-session-ttl': 'x' } }],
+    ['forkContext', 'any request while the store is down', { isStoreDown: true }],
     ['createCompletion', 'two ids', { headers: { 'x-session-id': [id, id] } }],
     ['createCompletion', 'a compressed body', { headers: { 'x-session-id': id, 'content-encoding': 'gzip' } }],
     ['createCompletion', 'an unknown id where it is rejected', { settings: { unknownSession: 'reject' } }],
@@ -210,12 +215,14 @@ describe('its answers', () => {
     const shown = answerBody(await gateway.send({ method: 'GET', path }))
     const listed = answerBody(await gateway.send({ method: 'GET', path: '/v1/context' }))
     const changed = answerBody(await gateway.send({ method: 'PATCH', path, body: { ttl: 60 } }))
+    const forked = answerBody(await gateway.send({ path: `${path}/fork` }))
     const deleted = answerBody(await gateway.send({ method: 'DELETE', path }))
     const empty = answerBody(await gateway.send({ method: 'GET', path: '/v1/context' }))
 
     expect(fits(schema('getContext'), shown)).toBe(true)
     expect(fits(schema('listContexts'), listed)).toBe(true)
     expect(fits(schema('updateContext'), changed)).toBe(true)
+    expect(fits(schema('forkContext'), forked)).toBe(true)
     expect(fits(schema('deleteContext'), deleted)).toBe(true)
     expect(fits(schema('listContexts'), empty)).toBe(true)
     expect(fits(schema('getContext'), { ...(shown as object), prompt: 'hi' })).toBe(false)
