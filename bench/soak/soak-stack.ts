@@ -1,8 +1,9 @@
 import { mkdir, readdir } from 'node:fs/promises'
+import { setPriority } from 'node:os'
 import { join } from 'node:path'
 import type { Children, ManagedChild } from '../../playground/child-process.ts'
 import { freePorts } from '../../playground/free-port.ts'
-import { startEngine } from '../../playground/start-engine.ts'
+import { type RunningEngine, type StartEngineOptions, startEngine } from '../../playground/start-engine.ts'
 import { startEnvoy } from '../../playground/start-envoy.ts'
 import { startGateway } from '../../playground/start-gateway.ts'
 import { startRedis } from '../../playground/start-redis.ts'
@@ -30,12 +31,20 @@ export interface SoakStack {
 }
 
 const podCount = 3
+/** Engines have processors of their own. Here they would keep Redis from answering. */
+const podPriority = 10
 const model = 'soak'
 const secret = 'a secret of the soak that is long enough to be one'
 /** A turn whose end is lost is over by then, and so is what it held. */
 export const leaseSeconds = 30
 /** Until then an ended session is known. */
 export const tombstoneSeconds = 5
+
+const startYielding = async (options: StartEngineOptions): Promise<RunningEngine> => {
+  const engine = await startEngine(options)
+  setPriority(engine.child.pid, podPriority)
+  return engine
+}
 
 export const startSoakStack = async (children: Children, folder: string): Promise<SoakStack> => {
   const kvDirectory = join(folder, 'kv')
@@ -55,7 +64,7 @@ export const startSoakStack = async (children: Children, folder: string): Promis
   const pods = await Promise.all(
     Array.from({ length: podCount }, (_, index) =>
       processOf(`pod ${index}`, () =>
-        startEngine({
+        startYielding({
           children,
           name: `pod-${index}`,
           port: port(6 + index),

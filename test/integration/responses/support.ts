@@ -18,10 +18,10 @@ export const tools: OpenAI.Responses.Tool[] = [
 ]
 
 /** A turn's new items: of every third one a call of a tool with its output, which a client may write itself. */
-export const newItems = (turn: number): Input => {
+export const newItems = (turn: number, sentences = 6): Input => {
   const question = {
     role: 'user' as const,
-    content: `Question ${turn}: ${'tell me more about it, please. '.repeat(6)}`,
+    content: `Question ${turn}: ${'tell me more about it, please. '.repeat(sentences)}`,
   }
   if (turn % 3 !== 2) return [question]
   const call_id = `call_${turn}`
@@ -37,9 +37,16 @@ const common = { model, tools, max_output_tokens: 8, temperature: 0 }
 /** One turn by the SDK, streamed or not. */
 export const ask = async (
   client: OpenAI,
-  turn: { readonly input: Input | string; readonly continues?: Continues | undefined; readonly stream: boolean },
+  turn: {
+    readonly input: Input | string
+    readonly continues?: Continues | undefined
+    readonly stream: boolean
+    /** Default: that of the embedded engine. */
+    readonly model?: string | undefined
+  },
 ): Promise<{ readonly answer: Answer; readonly cache: string | null; readonly session: string | null }> => {
-  const body = { ...common, input: turn.input, ...turn.continues }
+  const { model = common.model, input, continues } = turn
+  const body = { ...common, model, input, ...continues }
   const { data, response } = turn.stream
     ? await client.responses.create({ ...body, stream: true }).withResponse()
     : await client.responses.create({ ...body, stream: false }).withResponse()

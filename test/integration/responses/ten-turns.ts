@@ -31,15 +31,24 @@ export const takeTenTurns = async (options: {
   readonly isStreamed: (turn: number) => boolean
   /** Members of the answer to a turn that continues this. */
   readonly expected: (continues: Continues | undefined) => object
+  /** Default: that of the embedded engine. */
+  readonly model?: string
+  /** Of the first question. Default: as of the others. */
+  readonly sentences?: number
 }): Promise<void> => {
-  const { stack, client, way } = options
+  const { stack, client, way, model, sentences } = options
   let continues = await way.first()
   let history = 0
   const pods = new Set<string | null>()
   const sessions = new Set<string | null>()
   for (let turn = 1; turn <= turns; turn += 1) {
     const stream = options.isStreamed(turn)
-    const { answer, cache, session } = await ask(client, { input: newItems(turn), continues, stream })
+    const { answer, cache, session } = await ask(client, {
+      input: turn === 1 ? newItems(turn, sentences) : newItems(turn),
+      continues,
+      stream,
+      model,
+    })
     sessions.add(session)
     expect(answer).toMatchObject(options.expected(continues))
     const { input_tokens = 0, output_tokens = 0, input_tokens_details } = answer.usage ?? {}

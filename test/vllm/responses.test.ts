@@ -1,0 +1,29 @@
+import { describe, jest, test } from '@jest/globals'
+import { takeTenTurns, waysToContinue } from '../integration/responses/ten-turns.ts'
+import { openai } from '../integration/support/client.ts'
+import { vllmFleet } from './support/fleet.ts'
+import { useVllmStack } from './support/vllm-stack.ts'
+
+jest.setTimeout(180_000)
+
+/** Chunks of the history are whole at more than ten of them: what is not in one is less than a tenth. */
+const sentences = 160
+
+describe('responses with state on vLLM', () => {
+  const stack = useVllmStack({ env: { CTX_RESPONSES_STORE: 'true' } })
+  const client = () => openai(stack().url, { headers: { 'routing-strategy': 'round-robin' } })
+
+  test.each(waysToContinue(client))(
+    'ten turns with tools by $by, every other one streamed, start from the KV of all that went before, on any pod',
+    (way) =>
+      takeTenTurns({
+        stack: stack(),
+        client: client(),
+        way,
+        model: vllmFleet().servedModelName,
+        sentences,
+        isStreamed: (turn) => turn % 2 === 1,
+        expected: () => ({ object: 'response', store: true }),
+      }),
+  )
+})
