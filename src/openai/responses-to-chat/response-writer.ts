@@ -116,11 +116,13 @@ export class ResponseWriter {
 
   #addCall({ index, id, name = '', arguments: input }: CallPart): string {
     const known = this.#calls.get(index)
-    const before = known === undefined ? this.#closeText('completed') : ''
+    // Some engines count all calls 0: another id with a name begins another call.
+    const isNew = known === undefined || (name !== '' && id !== undefined && id !== known.call?.id)
+    const before = isNew ? this.#closeText('completed') + (known ? this.#closeCall(known, 'completed') : '') : ''
     const callId = id ?? `call_${this.#start.key}_${index}`
-    const item = known ?? this.#newItem('call', 'fc', { id: callId, name })
+    const item = isNew ? this.#newItem('call', 'fc', { id: callId, name }) : known
     this.#calls.set(index, item)
-    const added = known === undefined ? this.#added(item) : ''
+    const added = isNew ? this.#added(item) : ''
     if (input === '') return before + added
     const delta = `${itemAt(item)},"delta":${this.#hold(item, input)}`
     return before + added + this.#event('response.function_call_arguments.delta', delta)

@@ -59,8 +59,10 @@ const anyDelta = fc.oneof(
   anyText.map((content) => ({ content })),
   anyText.map((reasoning_content) => ({ reasoning_content })),
   anyText.map((refusal) => ({ refusal })),
-  fc.record({ index: fc.nat(2), text: fc.string() }).map(({ index, text }) => ({
-    tool_calls: [{ index, id: `call_${index}`, type: 'function', function: { name: `f${index}`, arguments: text } }],
+  fc.record({ index: fc.nat(2), id: fc.nat(1), text: fc.string() }).map(({ index, id, text }) => ({
+    tool_calls: [
+      { index, id: `call_${index}_${id}`, type: 'function', function: { name: `f${index}`, arguments: text } },
+    ],
   })),
   fc.constant({ role: 'assistant', content: '' }),
 )
@@ -181,6 +183,24 @@ test('a whole answer makes the response that its stream makes', async () => {
       },
     ),
   )
+})
+
+test('calls that an engine gives one index are told apart by their ids, not by an id that comes without a name', async () => {
+  const called = (id: string, name: string | undefined, text: string) => ({
+    tool_calls: [{ index: 0, id, function: { name, arguments: text } }],
+  })
+  const deltas = [
+    called('a', 'f', '{"x"'),
+    called('', undefined, ':1'),
+    called('a2', undefined, '}'),
+    called('b', 'f', ''),
+    called('b', 'f', '{}'),
+  ]
+  const { text } = await send([Buffer.from(streamOf(deltas, 'tool_calls') + last)], 'text/event-stream')
+  expect(outputOf(eventsOf(text))).toMatchObject([
+    { call_id: 'a', name: 'f', arguments: '{"x":1}', status: 'completed' },
+    { call_id: 'b', name: 'f', arguments: '{}', status: 'completed' },
+  ])
 })
 
 test('a stream that is cut anywhere has no end, and is not kept', async () => {
