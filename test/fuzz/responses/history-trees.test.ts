@@ -11,8 +11,10 @@ import { useTestRedisCluster } from '../../support/redis-cluster/use-test-redis-
 import { useTestRedis } from '../../support/use-test-redis.ts'
 import { HistoryModel, textOf } from './history-model.ts'
 
-/** Which of those that there are, chosen when the step is taken. */
-const pick = fc.nat({ max: 30 })
+/** Which of those that there ever were, from the last one on. */
+const pick = fc.oneof(fc.nat({ max: 2 }), fc.nat({ max: 30 }))
+const picked = (ids: readonly string[], which: number): string =>
+  ids.at(-1 - (which % Math.max(1, ids.length))) ?? 'none'
 const ttlSeconds = fc.constantFrom(10, 60, 300)
 
 const step = fc.oneof(
@@ -20,32 +22,35 @@ const step = fc.oneof(
   { weight: 6, arbitrary: fc.record({ do: fc.constant('follow' as const), of: pick, ttlSeconds }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('race' as const), of: pick, ttlSeconds }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constant('delete' as const), of: pick }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant('advance' as const), seconds: fc.constantFrom(5, 20, 100) }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('new-conversation' as const), ttlSeconds }) },
-  { weight: 3, arbitrary: fc.record({ do: fc.constant('converse' as const), of: pick, ttlSeconds }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('kill' as const), of: pick }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('advance' as const), seconds: fc.constantFrom(5, 40) }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('new-conversation' as const), ttlSeconds }) },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('converse' as const), of: pick, ttlSeconds }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('stall' as const), of: pick }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('end-late' as const), of: pick, ttlSeconds }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('add-item' as const), of: pick, ttlSeconds }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('remove-item' as const), of: pick, item: pick }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('delete-conversation' as const), of: pick }) },
 )
 type Step = typeof step extends fc.Arbitrary<infer S> ? S : never
 
-/** Longer than any step: a lock ends by release, or with all else. */
-const lockMs = 10_000_000
+/** Some steps end it, others do not. */
+const lockMs = 30_000
 
 const exercise = (under: HistoryStoreUnderTest) => {
   const model = new HistoryModel()
   const { history, conversations, responses, chain } = callsOn(under.store)
   let count = 0
+  const responseIds: string[] = []
   const conversationIds: string[] = []
+  const stalled: { readonly conversation: string; readonly turnId: string }[] = []
   const newId = (kind: string): string => {
     count += 1
     return `${kind}-${count}`
   }
-  /** Of those that there ever were, most of them of the last ones. */
-  const responseId = (which: number): string => `resp-${Math.max(1, count - which)}`
-  const conversationId = (which: number): string =>
-    conversationIds[which % Math.max(1, conversationIds.length)] ?? 'none'
+  const responseId = (which: number): string => picked(responseIds, which)
+  const conversationId = (which: number): string => picked(conversationIds, which)
   const content = (text: string) => JSON.stringify({ type: 'message', role: 'user', content: text })
+  const said = (id: string) => [`q ${id}`, `a ${id}`]
   const finished = (id: string, ttl: number) => ({
     tenant: alice,
     model: 'm',
@@ -55,12 +60,17 @@ const exercise = (under: HistoryStoreUnderTest) => {
     ttlSeconds: ttl,
   })
 
+  const addResponse = (id: string, after: string | undefined, ttl: number): void => {
+    responseIds.push(id)
+    model.addResponse(id, { after, added: said(id), ttlSeconds: ttl })
+  }
+
   const follow = async (before: string, ttl: number): Promise<void> => {
     const id = newId('resp')
-    const texts = model.texts(before)
+    const isKnown = model.texts(before) !== undefined
     const outcome = await history.append({ ...finished(id, ttl), after: { kind: 'response', id: before } })
-    expect(outcome.kind).toBe(texts === undefined ? 'gone' : 'stored')
-    if (texts !== undefined) model.addResponse(id, [...texts, `q ${id}`, `a ${id}`], ttl)
+    expect(outcome.kind).toBe(isKnown ? 'stored' : 'gone')
+    if (isKnown) addResponse(id, before, ttl)
   }
 
   const hold = (id: string, turnId: string) =>
@@ -69,7 +79,7 @@ const exercise = (under: HistoryStoreUnderTest) => {
   const begin = async (ttl: number): Promise<void> => {
     const id = newId('resp')
     await history.append({ ...finished(id, ttl), after: { kind: 'first', root: history.newRoot() } })
-    model.addResponse(id, [`q ${id}`, `a ${id}`], ttl)
+    addResponse(id, undefined, ttl)
   }
 
   const remove = async (id: string): Promise<void> => {
@@ -89,27 +99,51 @@ const exercise = (under: HistoryStoreUnderTest) => {
 
   const expectedOf = (conversation: string): string => {
     if (model.conversation(conversation) === undefined) return 'unknown'
-    return model.holder(conversation) === undefined ? 'found' : 'locked'
+    return model.isLocked(conversation) ? 'locked' : 'found'
+  }
+
+  /** What a turn of a conversation said is appended. */
+  const finish = async (conversation: string, turnId: string, ttl: number, expected: 'stored' | 'gone') => {
+    const id = newId('resp')
+    const after = { kind: 'conversation', id: conversation, turnId } as const
+    expect((await history.append({ ...finished(id, ttl), after })).kind).toBe(expected)
+    if (expected === 'gone') return
+    addResponse(id, conversation, ttl)
+    model.addItems(conversation, said(id), ttl)
   }
 
   const converse = async (conversation: string, ttl: number): Promise<void> => {
-    const [id, turnId] = [newId('resp'), newId('turn')]
-    const opened = await hold(conversation, turnId)
-    expect(opened.kind).toBe(expectedOf(conversation))
-    const after = { kind: 'conversation', id: conversation, turnId } as const
-    const outcome = await history.append({ ...finished(id, ttl), after })
-    expect(outcome.kind).toBe(opened.kind === 'found' ? 'stored' : 'gone')
-    if (outcome.kind !== 'stored') return
-    model.addItems(conversation, [`q ${id}`, `a ${id}`], ttl)
-    model.addResponse(id, model.conversation(conversation) ?? [], ttl)
-  }
-
-  /** A gateway ends in the middle of a turn: its lock stays. */
-  const kill = async (conversation: string): Promise<void> => {
     const turnId = newId('turn')
     const opened = await hold(conversation, turnId)
     expect(opened.kind).toBe(expectedOf(conversation))
-    if (opened.kind === 'found') model.hold(conversation, turnId)
+    await finish(conversation, turnId, ttl, opened.kind === 'found' ? 'stored' : 'gone')
+  }
+
+  /** A gateway ends in the middle of a turn, or is late: its lock stays until its time is over. One of a response has none. */
+  const stall = async (conversation: string): Promise<void> => {
+    const turnId = newId('turn')
+    const opened = await hold(conversation, turnId)
+    expect(opened.kind).toBe(expectedOf(conversation))
+    if (opened.kind !== 'found') return
+    model.hold(conversation, turnId, lockMs)
+    stalled.push({ conversation, turnId })
+  }
+
+  /** It was late: its turn is kept unless another one, or a change, came between. */
+  const endLate = async (which: number, ttl: number): Promise<void> => {
+    const [turn] = stalled.splice(which % Math.max(1, stalled.length), 1)
+    if (turn === undefined) return
+    const { conversation, turnId } = turn
+    await finish(conversation, turnId, ttl, model.isHeldBy(conversation, turnId) ? 'stored' : 'gone')
+  }
+
+  const removeItem = async (id: string, which: number): Promise<void> => {
+    const items = (await conversations.items({ tenant: alice, id })) ?? []
+    const item = items[which % Math.max(1, items.length)]
+    if (item === undefined) return
+    const removed = await conversations.removeItem({ tenant: alice, id, itemId: item.id })
+    expect(removed.kind).toBe(expectedOf(id) === 'found' ? 'removed' : 'locked')
+    if (removed.kind === 'removed') model.removeItem(id, textOf(item))
   }
 
   const addItem = async (id: string, ttl: number): Promise<void> => {
@@ -141,10 +175,14 @@ const exercise = (under: HistoryStoreUnderTest) => {
         return newConversation(taken.ttlSeconds)
       case 'converse':
         return converse(conversationId(taken.of), taken.ttlSeconds)
-      case 'kill':
-        return kill(conversationId(taken.of))
+      case 'stall':
+        return stall(conversationId(taken.of))
+      case 'end-late':
+        return endLate(taken.of, taken.ttlSeconds)
       case 'add-item':
         return addItem(conversationId(taken.of), taken.ttlSeconds)
+      case 'remove-item':
+        return removeItem(conversationId(taken.of), taken.item)
       case 'delete-conversation':
         return removeConversation(conversationId(taken.of))
     }
@@ -161,10 +199,15 @@ const exercise = (under: HistoryStoreUnderTest) => {
       expect((await conversations.items({ tenant: alice, id }))?.map(textOf)).toEqual(model.conversation(id))
   }
 
-  return { model, take, check }
+  const removeAll = async (): Promise<void> => {
+    for (const id of model.conversationIds()) await removeConversation(id)
+    for (const id of responseIds) await remove(id)
+  }
+
+  return { model, take, check, removeAll }
 }
 
-const steps = fc.array(step, { minLength: 5, maxLength: 40 })
+const steps = fc.array(step, { minLength: 20, maxLength: 40, size: 'max' })
 
 describe('trees of responses are as a model that keeps a copy for each id', () => {
   const redis = useTestRedis()
@@ -177,7 +220,7 @@ describe('trees of responses are as a model that keeps a copy for each id', () =
         for (const each of taken) await take(each)
         await check()
       }),
-      { numRuns: 200 },
+      { numRuns: 80 },
     )
   })
 
@@ -185,20 +228,25 @@ describe('trees of responses are as a model that keeps a copy for each id', () =
     await fc.assert(
       fc.asyncProperty(steps, async (taken) => {
         const under = await redisHistory(redis())
-        const { model, take, check } = exercise(under)
+        const { model, take, check, removeAll } = exercise(under)
+        const expectNoMoreNodes = async (): Promise<void> => {
+          const nodes = (await redis().raw.keys(`${under.prefix}*:n*`)).length
+          // A turn has a question, and an item of a conversation is a turn of its own.
+          const turns = [...model.alive()].filter((text) => !text.startsWith('a ')).length
+          expect(nodes).toBe(turns)
+        }
         for (const each of taken) await take(each)
         await check()
-        const nodes = (await redis().raw.keys(`${under.prefix}*:n*`)).length
-        // A turn has a question, and an item of a conversation is a turn of its own.
-        const turns = [...model.alive()].filter((text) => !text.startsWith('a ')).length
-        expect(nodes).toBe(turns)
+        await expectNoMoreNodes()
         const total = Number((await redis().raw.get((await redis().raw.keys(`${under.prefix}*:t`))[0] ?? '')) ?? 0)
         const keys = await redis().raw.keys(`${under.prefix}*:[hn]*`)
         const bytes = await Promise.all(keys.map((key) => redis().raw.hget(key, 'b')))
         const due = bytes.reduce((sum, text) => sum + Number(text), 0)
         expect(total).toBeGreaterThanOrEqual(due)
+        await removeAll()
+        await expectNoMoreNodes()
       }),
-      { numRuns: 40 },
+      { numRuns: 25 },
     )
   })
 
@@ -209,7 +257,7 @@ describe('trees of responses are as a model that keeps a copy for each id', () =
         for (const each of taken) await take(each)
         await check()
       }),
-      { numRuns: 10 },
+      { numRuns: 6 },
     )
   })
 })
