@@ -1,7 +1,7 @@
 # make run        start Envoy, the gateway and two pods on this machine; REDIS=1 with a Redis
 # make test       format, lint, types, and the tests on real parts, but for those on vLLM and Kubernetes
 # make test-picker       the tests through Envoy, with the gateway as endpoint picker (docs/endpoint-picker.md)
-# make test-agents       Codex, Claude Code and OpenCode themselves through the gateway (installs them from npm: 370 MB)
+# make test-agents       Codex, Claude Code, OpenCode and OpenAI's SDKs for Python themselves through the gateway (installs them from npm and PyPI: 440 MB)
 # make test-cluster  Kubernetes, Envoy Gateway and Istio themselves, with pods that are processes (says first what it builds; as root)
 # make test-memory-store  a million operations on the memory store, of which `make test` makes 50,000
 # make vllm-up    start two pods of real vLLM with LMCache on this machine's processors (says first what that takes)

@@ -60,7 +60,7 @@ describe.each([{ stream: false }, { stream: true }])('with stream: $stream', ({ 
   )
 
   // This session lists the items of its conversation, and sends them all itself: the key names the gateway's session.
-  test('by OpenAIConversationsSession and a prompt_cache_key at least 90 %% of the history is cached', async () => {
+  test('by OpenAIConversationsSession and a prompt_cache_key at least 90 % of the history is cached', async () => {
     const conversation = await converse('agents session', stream)
     expectCached(conversation)
     const items = Array.from({ length: turns }, (_, turn) => newItems(turn + 1).length)
