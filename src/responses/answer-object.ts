@@ -7,7 +7,7 @@ import { setMembers } from '../json/set-members.ts'
 export interface AskedFor {
   readonly previousResponseId: string | undefined
   readonly conversationId: string | undefined
-  /** The answer is kept. */
+  /** The answer is kept when it is complete. */
   readonly store: boolean
   /** How many of the oldest items of the history were left out. Default: none. */
   readonly leftOut?: number
@@ -22,12 +22,13 @@ export interface AnswerObject {
   readonly id: string | undefined
   /** It is all of a successful answer: OpenAI keeps those that ended early, too. */
   readonly isFinal: boolean
-  /** With what the client asked for. */
+  /** With what the client asked for; one that failed says that it is not kept. */
   readonly text: Buffer
 }
 
 const names = ['id', 'object', 'status', 'error', 'previous_response_id', 'store', 'conversation', leftOutMember]
 const finalStates: ReadonlySet<unknown> = new Set(['completed', 'incomplete'])
+const earlyStates: ReadonlySet<unknown> = new Set(['queued', 'in_progress'])
 const maxIdLength = 512
 
 /** Undefined: it is no response object, as the body of an error is none. In slices. */
@@ -40,11 +41,13 @@ export function* rewriteAnswer(
   if (scan.kind !== 'object') return undefined
   const read = (name: string) => valueIn(text, scan.members.get(name))
   if (read('object') !== 'response') return undefined
-  const id = read('id')
+  const [id, status] = [read('id'), read('status')]
+  const isFinal = finalStates.has(status) && isNull(text, scan.members.get('error'))
+  const store = asked.store && (isFinal || earlyStates.has(status))
   return {
     id: typeof id === 'string' ? id : undefined,
-    isFinal: finalStates.has(read('status')) && isNull(text, scan.members.get('error')),
-    text: setMembers(text, scan, valuesOf(asked)),
+    isFinal,
+    text: setMembers(text, scan, valuesOf({ ...asked, store })),
   }
 }
 
