@@ -4,6 +4,7 @@
 --   headers   response headers for a 2xx, one `name:value` per line
 --   turn      present on every turn, whatever else is
 -- Any other request gets the constants of envoy.yaml (`filter_context.splice`), so that it starts from no session's KV.
+-- On a route with `keeps_responses` (metadata, or `filter_context`) one that no gateway decided on must not continue a response.
 -- What the access log reports of the answer is written to the dynamic metadata `answer`: stream, usage, timings.
 local find, match, gmatch, sub, lower = string.find, string.match, string.gmatch, string.sub, string.lower
 
@@ -54,16 +55,42 @@ local function is_gateways_own(path)
   return find(path, "^/v1/context") or find(path, "^/v1/conversations") or find(path, "^/v1/responses/")
 end
 
+-- A body in which these are not found within so many quotes, brackets and escapes counts as one that has them.
+local previous, conversation, longest_look = 'previous_response_id"%s*:%s*"', 'conversation"%s*:%s*["{]', 200000
+
+-- True if the outermost object names a response or a conversation. Of a schema of a tool these are names like others.
+local function continues(text)
+  if not find(text, '"' .. previous) and not find(text, '"' .. conversation) then return false end
+  local depth, at, in_string = 0, 1, false
+  for _ = 1, longest_look do
+    local first, _, mark = find(text, in_string and '(["\\])' or '(["%[%]{}])', at)
+    if first == nil then return false end
+    at = first + (mark == "\\" and 2 or 1)
+    if mark == '"' then
+      in_string = not in_string
+      local is_name = in_string and depth == 1
+      if is_name and (find(text, "^" .. previous, at) or find(text, "^" .. conversation, at)) then return true end
+    elseif mark ~= "\\" then
+      depth = depth + ((mark == "{" or mark == "[") and 1 or -1)
+    end
+  end
+  return true
+end
+
+-- No gateway decided; `local_reply_config` writes the body.
+local function refuse_without_gateway(handle) return handle:respond({ [":status"] = "503" }, "") end
+
 function envoy_on_request(handle)
   local headers, ctx = handle:headers(), decision(handle)
-  if ctx == nil and is_gateways_own(headers:get(":path")) then
-    return handle:respond({ [":status"] = "503" }, "") -- no gateway decided; `local_reply_config` writes the body
-  end
+  if ctx == nil and is_gateways_own(headers:get(":path")) then return refuse_without_gateway(handle) end
+  -- Where responses are kept, the engine does not have what went before.
+  local looks = ctx == nil
+    and (handle:metadata():get("keeps_responses") or handle:filterContext():get("keeps_responses"))
   if ctx == nil or ctx.turn == nil then ctx = { splice = handle:filterContext():get("splice") } end
   if ctx.splice and handle:metadata():get("ignores_splice") then return handle:respond({ [":status"] = "404" }, "") end
   local encoded = is_encoded(headers) -- (The object does not outlive the wait for the body.)
-  local body = (ctx.splice or ctx.model) and handle:body()
-  if body == nil then return end
+  local body = (ctx.splice or ctx.model or looks) and handle:body()
+  if not body then return end
   if encoded then
     return refuse(handle, "415", "unsupported_media_type", "null",
       'Send the body as uncompressed JSON with \\"Content-Type: application/json\\".')
@@ -81,6 +108,7 @@ function envoy_on_request(handle)
     return refuse(handle, "400", "model_mismatch", '"model"',
       "The session was created with another model. Use its model, or create a new context.")
   end
+  if looks and continues(text) then return refuse_without_gateway(handle) end
   if ctx.splice then
     local comma = find(text, "^[ \t\r\n]*{[ \t\r\n]*}") and "" or ","
     local length = body:setBytes(sub(text, 1, last - 1) .. comma .. ctx.splice .. "}")

@@ -1,7 +1,9 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
+import { parse } from 'yaml'
 import { z } from 'zod'
+import { readEnvoyConfig } from '../../../playground/envoy-config.ts'
 import { findEnvoy } from '../../../playground/install/find-envoy.ts'
 import { ownEnvironment, toolsDir } from '../../../playground/paths.ts'
 import { loadConfig } from '../../../src/config/load-config.ts'
@@ -54,6 +56,25 @@ const acceptedByEnvoy = async (release: string): Promise<string> => {
   const envoy = await findEnvoy({ env, toolsDir: toolsDir(env) })
   await run([...envoy.command, '--mode', 'validate', '--config-path', file])
   return text
+}
+
+const route = z.looseObject({ match: z.looseObject({ path: z.string().optional() }) })
+const routeConfig = z.object({ virtual_hosts: z.tuple([z.object({ routes: z.array(route) })]) })
+const clients = z.object({
+  filter_chains: z.tuple([
+    z.object({ filters: z.tuple([z.object({ typed_config: z.object({ route_config: routeConfig }) })]) }),
+  ]),
+})
+const envoyConfig = z.object({ static_resources: z.object({ listeners: z.tuple([clients], z.unknown()) }) })
+
+const routesIn = (text: string) =>
+  envoyConfig.parse(parse(text, { merge: true })).static_resources.listeners[0].filter_chains[0].filters[0].typed_config
+    .route_config.virtual_hosts[0].routes
+
+/** The route of `/v1/responses`, and its place among the others. */
+const keptRouteIn = (text: string) => {
+  const at = routesIn(text).findIndex(({ match }) => match.path === '/v1/responses')
+  return at === -1 ? undefined : { at, ...routesIn(text)[at] }
 }
 
 const namesByDefault = load(essential).sessions.implicit.names
@@ -203,11 +224,16 @@ describe('the chart', () => {
     expect(allowed.includes('x-claude-code-agent-id')).toBe(named.includes('x-claude-code-session-id'))
   })
 
-  test('turns of /v1/responses cross to the gateway where responses are kept', async () => {
+  test('turns of /v1/responses have the route that envoy.yaml describes where responses are kept', async () => {
     const withEnvoy = [...base, '--set', 'envoy.enabled=true']
     const on = await acceptedByEnvoy(await render(...withEnvoy, '--set', 'config.responses.store=true'))
     const off = await acceptedByEnvoy(await render(...withEnvoy))
-    expect([on, off].map((text) => /path: \/v1\/responses$/m.test(text))).toEqual([true, false])
+    const addresses = { listen: '127.0.0.1:1', pods: [], gateways: [], connector: 'prefix-cache' }
+    const described = await readEnvoyConfig('envoy.yaml', { ...addresses, keepsResponses: true })
+    expect(routesIn(off)).toHaveLength(routesIn(on).length - 1)
+    expect(keptRouteIn(on)).toMatchObject({ metadata: { filter_metadata: expect.anything() } })
+    expect(keptRouteIn(on)).toEqual(keptRouteIn(described))
+    expect(keptRouteIn(off)).toBeUndefined()
   })
 
   test.each([
