@@ -11,7 +11,7 @@ import { installByPage } from './rig/follow-page.ts'
 import { type Rig, startRig } from './rig/rig.ts'
 import { engines, projectImages } from './rig/workloads.ts'
 import { describeUnderLoad } from './under-load.ts'
-import { body, create, describeWay, use } from './way.ts'
+import { body, create, describeWay, respond, testResponses, use } from './way.ts'
 
 const envoys = 'gateway.envoyproxy.io/owning-gateway-name=context-cache'
 let rig: Rig
@@ -23,12 +23,14 @@ beforeAll(async () => {
   await startEnvoyGateway(rig)
   // As own-filters.yaml says.
   await installByPage(rig, 'Envoy Gateway', ['config.tenant.principalHeader=x-principal'])
+  await rig.apply(await readFile(join(packageRoot(), 'deploy/envoy-gateway/responses.yaml'), 'utf8'))
   url = `http://${await rig.serviceAddress('-l', envoys)}`
   await eventually(async () => expect((await call(`${url}/v1/context`)).status).toBe(200))
 })
 afterAll(() => rig?.stop())
 
 describeWay(() => ({ rig, url }))
+testResponses(() => url)
 
 const findings = async () => (await examine({ rig, url }, { envoys, adminPort: 19_000 })).findings
 
@@ -64,12 +66,14 @@ test('a body of 1 MiB passes, one of 17 MiB does not', async () => {
   expect((await send(17 << 20)).status).toBe(413)
 })
 
-test('without a gateway turns go on, and contexts are answered 503', async () => {
+test('without a gateway turns go on, but for those that continue a response, and contexts are answered 503', async () => {
   const id = await create({ url })
   await rig.kubectl('scale', 'deployment', 'context-cache-gateway', '--replicas=0')
   await rig.kubectl('wait', 'pods', '-l', 'app.kubernetes.io/component=gateway', '--for=delete', '--timeout=60s')
   expect((await use({ url }, id)).status).toBe(200)
   expect((await call(`${url}/v1/context/${id}`)).status).toBe(503)
+  expect((await respond(url)).status).toBe(200)
+  expect((await respond(url, { previous_response_id: 'resp_1' })).status).toBe(503)
 })
 
 test('filters of your own answer preflights, refuse callers without a token, and limit those with one', async () => {

@@ -8,7 +8,7 @@ import { startIstiod } from './rig/istiod.ts'
 import { type Rig, startRig } from './rig/rig.ts'
 import { engines, projectImages } from './rig/workloads.ts'
 import { describeUnderLoad } from './under-load.ts'
-import { describeWay } from './way.ts'
+import { describeWay, testResponses } from './way.ts'
 
 const envoys = 'gateway.networking.k8s.io/gateway-name=inference-gateway'
 let rig: Rig
@@ -33,6 +33,7 @@ beforeAll(async () => {
 afterAll(() => rig?.stop())
 
 describeWay(() => ({ rig, url }))
+testResponses(() => url)
 
 test('doctor finds what Istio leaves out', async () => {
   const { findings } = await examine({ rig, url }, { envoys, adminPort: 19_901 })

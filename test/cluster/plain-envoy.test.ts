@@ -9,7 +9,7 @@ import { versionNames } from './rig/other-version.ts'
 import { type Rig, startRig } from './rig/rig.ts'
 import { engines, projectImages } from './rig/workloads.ts'
 import { describeUnderLoad, gateways, settled } from './under-load.ts'
-import { body, describeWay } from './way.ts'
+import { body, describeWay, testResponses } from './way.ts'
 
 /** The chart with its own Envoy, installed by helm: mTLS between the two, users without rights, read-only roots. */
 let rig: Rig
@@ -27,6 +27,7 @@ beforeAll(async () => {
 afterAll(() => rig?.stop())
 
 describeWay(() => ({ rig, url }))
+testResponses(() => url)
 
 test('doctor finds no mistake', async () => {
   const { findings } = await examine({ rig, url }, { envoys: 'app.kubernetes.io/component=envoy', adminPort: 19_901 })

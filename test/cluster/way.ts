@@ -136,3 +136,25 @@ export const describeWay = (bed: () => Bed): void => {
     expect([used.headers.get('x-context-cache'), cachedTokens(used.body)]).toEqual([expect.stringMatching(/^miss/), 0])
   })
 }
+
+export const respond = (url: string, part: object = {}) =>
+  call(`${url}/v1/responses`, { body: { model, input: 'My name is Ada.', max_output_tokens: 4, ...part } })
+
+/** What holds of each way where responses are kept, as `installByPage` has it. */
+export const testResponses = (url: () => string): void => {
+  test('a response is continued by its id', () =>
+    // Where several Envoys learn of a route one after the other, not at once.
+    eventually(async () => {
+      const first = await respond(url())
+      expect(first.body).toMatchObject({ id: expect.any(String), store: true })
+      const { id } = z.object({ id: z.string() }).parse(first.body)
+      const next = await respond(url(), { previous_response_id: id })
+      expect([next.status, next.headers.get('x-context-cache')]).toEqual([200, expect.any(String)])
+      expect(next.body).toMatchObject({ previous_response_id: id, store: true })
+      const unknown = await respond(url(), { previous_response_id: 'resp_unknown' })
+      expect(unknown.body).toMatchObject({ error: { code: 'previous_response_not_found' } })
+      const items = await call(`${url()}/v1/responses/${id}/input_items`)
+      expect(items.body).toMatchObject({ data: [{ type: 'message' }] })
+      expect((await call(`${url()}/v1/conversations`, { body: {} })).body).toMatchObject({ object: 'conversation' })
+    }))
+}

@@ -39,6 +39,7 @@ export const installByPage = async (rig: Rig, way: string, values: readonly stri
     `kv.existingClaim=${kvClaim}`,
     // A load is worthwhile, however short the prompts of a test are.
     'config.kv.prefillMsPerToken=1000',
+    'config.responses.store=true',
     ...values,
   ]
   await rig.apply(`${redis()}---\n${await pageBlock('Engines')}`)

@@ -137,7 +137,7 @@ describe('the chart', () => {
   })
 
   test.each(
-    ['context-cache', 'own-filters']
+    ['context-cache', 'own-filters', 'responses']
       .map((name) => `envoy-gateway/${name}`)
       .concat('inference-pool/route', 'engines/vllm-lmcache'),
   )('deploy/%s.yaml, beside it, has valid manifests', (name) => expectValid(join(root, `deploy/${name}.yaml`)))

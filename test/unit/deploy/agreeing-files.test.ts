@@ -12,6 +12,7 @@ const files = {
   envoy: 'envoy.yaml',
   picker: 'deploy/envoy/picker.yaml',
   envoyGateway: 'deploy/envoy-gateway/context-cache.yaml',
+  envoyGatewayResponses: 'deploy/envoy-gateway/responses.yaml',
   route: 'deploy/inference-pool/route.yaml',
   chart: 'deploy/helm/context-cache-gateway/values.yaml',
 } as const
@@ -46,6 +47,7 @@ describe('the files of deploy and the defaults of the gateway', () => {
     const bytes = [turns.maxBodyBytes]
     expect(valuesOf('envoy', 'max_request_bytes', 'request_body_buffer_limit')).toEqual(bytes)
     expect(valuesOf('envoyGateway', 'bufferLimit', 'limit')).toEqual(bytes)
+    expect(valuesOf('envoyGatewayResponses', 'bufferLimit')).toEqual(bytes)
     expect(textOf('deploy/envoy/context-cache.lua')).toContain(`local max_request_bytes = ${turns.maxBodyBytes}\n`)
   })
 
@@ -53,6 +55,7 @@ describe('the files of deploy and the defaults of the gateway', () => {
     const seconds = [admission.messageTimeoutMs / 1000]
     expect(valuesOf('envoy', 'max_message_timeout')).toEqual(seconds)
     expect(valuesOf('envoyGateway', 'messageTimeout')).toEqual(seconds)
+    expect(valuesOf('envoyGatewayResponses', 'messageTimeout')).toEqual(seconds)
     expect(kv.loadBudgetMs).toBeLessThan(admission.messageTimeoutMs)
     expect(
       valuesOf('envoy', 'message_timeout').every((least) => Number(least) * 1000 > sessions.commandTimeoutMs),
@@ -64,6 +67,7 @@ describe('the files of deploy and the defaults of the gateway', () => {
     expect([idle, others]).toEqual([600, []])
     expect(valuesOf('picker', 'stream_idle_timeout')).toEqual([idle])
     expect(valuesOf('envoyGateway', 'streamIdleTimeout', 'request', 'drainTimeout')).toEqual([idle])
+    expect(valuesOf('envoyGatewayResponses', 'request')).toEqual([idle])
     expect(valuesOf('route', 'request')).toEqual([idle])
     expect(valuesOf('chart', 'drainSeconds')).toEqual([idle])
     for (const file of ['envoy', 'picker'] as const)
@@ -79,13 +83,15 @@ describe('the files of deploy and the defaults of the gateway', () => {
     const [connect] = valuesOf('envoy', 'connect_timeout')
     expect(valuesOf('picker', 'connect_timeout')).toEqual([connect])
     expect(valuesOf('envoyGateway', 'connectTimeout')).toEqual([connect])
+    expect(valuesOf('envoyGatewayResponses', 'connectTimeout')).toEqual([connect])
   })
 
   test('let as many requests through', () => {
     const most = valuesOf('envoy', 'max_requests', 'max_connections', 'max_pending_requests')
     expect(most).toHaveLength(1)
     expect(valuesOf('picker', 'max_requests', 'max_connections', 'max_pending_requests')).toEqual(most)
-    expect(valuesOf('envoyGateway', 'maxParallelRequests', 'maxConnections', 'maxPendingRequests')).toEqual(most)
+    for (const file of ['envoyGateway', 'envoyGatewayResponses'] as const)
+      expect(valuesOf(file, 'maxParallelRequests', 'maxConnections', 'maxPendingRequests')).toEqual(most)
   })
 
   test('a picker receives the headers that a gateway behind routes receives', () => {
@@ -102,6 +108,15 @@ describe('the files of deploy and the defaults of the gateway', () => {
     expect(allowed).toEqual(expect.arrayContaining([...names, 'x-claude-code-agent-id']))
     expect(headersOfRule('names').toSorted()).toEqual(names.toSorted())
     expect(headersOfRule('turns')).toEqual(['x-session-id'])
+  })
+
+  test('send the gateway what it keeps and answers of responses and conversations, on Envoy Gateway as well', () => {
+    const turn = { request: { body: 'Buffered' }, response: { body: 'Streamed' }, allowModeOverride: true }
+    expect(policyOf('/v1/responses')).toMatchObject({ mode: turn, context: { keeps_responses: true } })
+    const answered = ['/v1/responses/resp_1/input_items', '/v1/conversations', '/v1/conversations/conv_1/items']
+    for (const path of answered) expect(policyOf(path)).toMatchObject({ mode: { request: turn.request } })
+    // As every other path.
+    expect(policyOf('/v1/completions')).toMatchObject({ mode: undefined })
   })
 
   test('remove what session-names.lua writes from clients, and from what pods receive', () => {
@@ -146,6 +161,59 @@ const headersOfRule = (name: string): readonly string[] =>
     .parse(resourceOf('HTTPRoute'))
     .spec.rules.filter((rule) => rule.name === name)
     .flatMap(({ matches }) => matches.flatMap(({ headers }) => headers.map((header) => header.name)))
+
+const extensionPolicy = z.object({
+  kind: z.literal('EnvoyExtensionPolicy'),
+  spec: z.object({
+    targetRefs: z.array(z.object({ name: z.string(), sectionName: z.string().optional() })),
+    extProc: z.tuple([z.object({ processingMode: z.unknown() })]).optional(),
+    lua: z.array(z.object({ filterContext: z.unknown().optional() })),
+  }),
+})
+const httpRoute = z.object({
+  kind: z.literal('HTTPRoute'),
+  metadata: z.object({ name: z.string(), labels: z.object({ app: z.literal('context-cache') }) }),
+  spec: z.object({
+    rules: z.array(
+      z.object({
+        name: z.string().optional(),
+        matches: z.array(
+          z.object({
+            path: z.object({ type: z.enum(['Exact', 'RegularExpression', 'PathPrefix']), value: z.string() }),
+            headers: z.unknown().optional(),
+          }),
+        ),
+      }),
+    ),
+  }),
+})
+
+const matchesPath = {
+  Exact: (path: string, value: string) => path === value,
+  RegularExpression: (path: string, value: string) => new RegExp(`^(?:${value})$`).test(path),
+  PathPrefix: (path: string, value: string) => path === value || path.startsWith(`${value}/`),
+}
+
+/** What Envoy Gateway sends of a request of this path without headers: the first kind of match that there is counts. */
+const policyOf = (path: string) => {
+  const resources = [files.envoyGateway, files.envoyGatewayResponses].flatMap((file) =>
+    parseAllDocuments(textOf(file), { merge: true }).map((document): unknown => document.toJS()),
+  )
+  const rules = resources
+    .flatMap((resource) => httpRoute.safeParse(resource).data ?? [])
+    .flatMap(({ metadata, spec }) => spec.rules.map((rule) => ({ ...rule, route: metadata.name })))
+  const rule = (['Exact', 'RegularExpression', 'PathPrefix'] as const)
+    .flatMap((type) =>
+      rules.filter(({ matches }) =>
+        matches.some((one) => one.path.type === type && !one.headers && matchesPath[type](path, one.path.value)),
+      ),
+    )
+    .at(0)
+  const policy = resources
+    .flatMap((resource) => extensionPolicy.safeParse(resource).data ?? [])
+    .find(({ spec }) => spec.targetRefs.some((to) => to.name === rule?.route && to.sectionName === rule.name))
+  return { mode: policy?.spec.extProc?.[0].processingMode, context: policy?.spec.lua[0]?.filterContext }
+}
 
 /** Names of the headers that Envoy sends to the gateway. */
 const forwarded = (path: string): readonly string[] => {
