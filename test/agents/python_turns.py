@@ -69,7 +69,7 @@ async def agents_turn(items):
         name="agent",
         instructions="Be brief.",
         model=OpenAIResponsesModel(model="tiny-random", openai_client=client),
-        model_settings=ModelSettings(max_tokens=100, temperature=0, extra_args=extra),
+        model_settings=ModelSettings(max_tokens=100, temperature=0, extra_args=extra, store=not extra),
         tools=[weather],
     )
     if by == "agents conversation" and not state:
