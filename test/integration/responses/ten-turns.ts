@@ -33,8 +33,8 @@ export const takeTenTurns = async (options: {
   readonly expected: (continues: Continues | undefined) => object
   /** Default: that of the embedded engine. */
   readonly model?: string
-  /** Of the first question. Default: as of the others. */
-  readonly sentences?: number
+  /** Of the first question, and of each other one. Default: few. */
+  readonly sentences?: { readonly first: number; readonly later: number }
 }): Promise<void> => {
   const { stack, client, way, model, sentences } = options
   let continues = await way.first()
@@ -44,7 +44,7 @@ export const takeTenTurns = async (options: {
   for (let turn = 1; turn <= turns; turn += 1) {
     const stream = options.isStreamed(turn)
     const { answer, cache, session } = await ask(client, {
-      input: turn === 1 ? newItems(turn, sentences) : newItems(turn),
+      input: newItems(turn, turn === 1 ? sentences?.first : sentences?.later),
       continues,
       stream,
       model,
