@@ -27,10 +27,11 @@ export const startPythonClient = (options: {
   readonly sdks: string
   readonly by: string
   readonly stream: boolean
+  readonly model: string
 }): PythonClient => {
   const script = fileURLToPath(new URL('python_turns.py', import.meta.url))
   const child = spawn('python3', [script, options.by, options.stream ? 'streamed' : 'whole'], {
-    env: { ...ownEnvironment(), PYTHONPATH: options.sdks, GATEWAY_URL: options.url },
+    env: { ...ownEnvironment(), PYTHONPATH: options.sdks, GATEWAY_URL: options.url, MODEL: options.model },
   })
   const exited = once(child, 'exit')
   let errors = ''

@@ -11,6 +11,7 @@ from agents import set_tracing_disabled
 from openai import AsyncOpenAI
 
 by, streamed = sys.argv[1], sys.argv[2] == "streamed"
+model = os.environ["MODEL"]
 settings = {"max_output_tokens": 100, "temperature": 0}
 sent = {}
 
@@ -48,7 +49,7 @@ tool = {"type": "function", "name": weather.name, "description": weather.descrip
 async def sdk_turn(items):
     if by == "conversation" and not state:
         state["conversation"] = (await client.conversations.create()).id
-    request = {"model": "tiny-random", "tools": [tool], "input": items, **settings, **state}
+    request = {"model": model, "tools": [tool], "input": items, **settings, **state}
     if streamed:
         async for event in await client.responses.create(stream=True, **request):
             if event.type in ("response.completed", "response.incomplete"):
@@ -68,7 +69,7 @@ async def agents_turn(items):
     agent = Agent(
         name="agent",
         instructions="Be brief.",
-        model=OpenAIResponsesModel(model="tiny-random", openai_client=client),
+        model=OpenAIResponsesModel(model=model, openai_client=client),
         model_settings=ModelSettings(max_tokens=100, temperature=0, extra_args=extra, store=not extra),
         tools=[weather],
     )
