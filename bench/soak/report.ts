@@ -1,5 +1,5 @@
 import type { Failure, Ledger } from './ledger.ts'
-import { growthOf, type Watched } from './process-samples.ts'
+import { growthOf, quartersOf, type Watched } from './process-samples.ts'
 
 /** What a soak came to, as tables. */
 export const soakReport = (soak: {
@@ -23,16 +23,25 @@ export const soakReport = (soak: {
     ),
     `Turns: ${listOf([...ledger.cache])}. Faults: ${listOf([...faults])}.`,
     tableOf(
-      ['process', 'MiB at start', 'at end', 'growth in the last quarter', 'handles at start', 'at end'],
+      [
+        'process',
+        'MiB at start',
+        'at end',
+        'least of each quarter',
+        'growth in the last',
+        'handles at start',
+        'at end',
+      ],
       watched.map((each) => {
         const [first, last] = [each.samples.at(0), each.samples.at(-1)]
         const growth = `${(100 * growthOf(each)).toFixed(1)} %`
-        return [each.name, mib(first), mib(last), growth, first?.handles ?? 0, last?.handles ?? 0]
+        const quarters = quartersOf(each).map((residentBytes) => mib({ residentBytes }))
+        return [each.name, mib(first), mib(last), quarters.join(' / '), growth, first?.handles ?? 0, last?.handles ?? 0]
       }),
     ),
     `Left that nobody owns: ${leftovers.files.length} KV files, ${leftovers.keys.length} keys of Redis.`,
     ...[...leftovers.files, ...leftovers.keys].slice(0, 10),
-    ...ledger.unexcused.slice(0, 10).map(failureLine),
+    ...ledger.unexcused.slice(0, 10).map((failure) => failureLine(failure, ledger)),
   ].join('\n\n')
 }
 
@@ -58,5 +67,8 @@ const tableOf = (head: readonly string[], rows: readonly (readonly (string | num
 const mib = (sample: { readonly residentBytes: number } | undefined): string =>
   ((sample?.residentBytes ?? 0) / 1_048_576).toFixed(0)
 
-const failureLine = ({ kind, what, fromMs, untilMs }: Failure): string =>
-  `failed without a fault: ${kind} at ${Math.round(fromMs / 1000)} s, after ${Math.round(untilMs - fromMs)} ms: ${what}`
+const failureLine = ({ kind, what, fromMs, untilMs }: Failure, { faults }: Ledger): string => {
+  const last = faults.findLast((fault) => fault.fromMs <= fromMs)
+  const since = last === undefined ? 'before any' : `${Math.round((fromMs - last.fromMs) / 1000)} s after: ${last.name}`
+  return `failed without a fault (${since}): ${kind}, after ${Math.round(untilMs - fromMs)} ms: ${what}`
+}
