@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { eventually } from '../eventually.ts'
 import type { ClusterNode } from '../redis-cluster/cluster-node.ts'
 import type { TestRedisCluster } from '../redis-cluster/start-test-redis-cluster.ts'
+import type { ChaosStore } from './chaos-clients.ts'
 import { type ChaosLedger, calmPeriod } from './chaos-ledger.ts'
 
 export const faultNames = ['kill', 'freeze', 'cut', 'move a slot', 'add a node'] as const
@@ -10,6 +11,7 @@ export type FaultName = (typeof faultNames)[number]
 export interface FaultParts {
   readonly cluster: TestRedisCluster
   readonly ledger: ChaosLedger
+  readonly store: ChaosStore
   readonly random: () => number
   /** A key of each partition, by its number. */
   readonly keys: readonly string[]
@@ -41,6 +43,7 @@ export const causeFault = async (name: FaultName, parts: FaultParts): Promise<vo
   await parts.untilServed()
   const after = await homesOf(parts)
   period.isSpread = after.some((node, partition) => !partitions.has(partition) && node !== before[partition])
+  await ledger.settle(parts.store)
   ledger.periods.push(calmPeriod(after))
 }
 

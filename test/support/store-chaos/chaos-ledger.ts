@@ -1,6 +1,8 @@
+import type { RemovalQueue } from '../../../src/sessions/removal-queue.ts'
 import type { SessionRecord } from '../../../src/sessions/session-record.ts'
-import { StoreUnavailableError } from '../../../src/sessions/session-store.ts'
+import { type SessionStore, StoreUnavailableError } from '../../../src/sessions/session-store.ts'
 import { sentenceOf } from '../../../src/telemetry/sentence-of.ts'
+import { eventually } from '../eventually.ts'
 import type { ClusterNode } from '../redis-cluster/cluster-node.ts'
 import type { AnswerWatch } from './answer-watch.ts'
 import type { ChaosArtefact, ChaosExpectation, ChaosSession } from './chaos-session.ts'
@@ -52,6 +54,11 @@ export class ChaosLedger {
   longestMs = 0
   /** Sessions that were seen again after the store said that they are deleted. */
   readonly undeleted = new Set<ChaosSession>()
+  /** Announcements that went with a primary before a replica had them. */
+  orphans = 0
+  #underWay = 0
+  /** While it is there, no call begins. */
+  #pause: Promise<void> | undefined
   readonly #watch: AnswerWatch
   readonly #commandTimeoutMs: number
 
@@ -83,6 +90,8 @@ export class ChaosLedger {
     partition: number | undefined,
     call: () => Promise<T>,
   ): Promise<{ answer: T } | undefined> {
+    while (this.#pause !== undefined) await this.#pause
+    this.#underWay += 1
     const period = this.#period()
     const beganMs = performance.now()
     this.counts[operation] = (this.counts[operation] ?? 0) + 1
@@ -96,6 +105,7 @@ export class ChaosLedger {
       this.failures.push({ operation, partition, period: met, afterMs, reason: sentenceOf(error) })
       return undefined
     } finally {
+      this.#underWay -= 1
       if (partition !== undefined) this.longestMs = Math.max(this.longestMs, performance.now() - beganMs)
     }
   }
@@ -104,6 +114,32 @@ export class ChaosLedger {
   check(session: ChaosSession, record: SessionRecord | undefined, expected: ChaosExpectation): void {
     for (const problem of session.problemsOf(record, expected)) this.violations.push(`${session.model} ${problem}`)
     if (record !== undefined && expected.wasDeleted) this.undeleted.add(session)
+  }
+
+  /**
+   * After a fault: what was answered and is not there any more went with a primary, and is not expected from now on. No call
+   * is under way meanwhile.
+   */
+  async settle(store: Pick<SessionStore & RemovalQueue, 'get' | 'knownArtefacts'>): Promise<void> {
+    let goOn = (): void => {}
+    this.#pause = new Promise((resolve) => {
+      goOn = resolve
+    })
+    try {
+      await eventually(async () => this.#underWay === 0)
+      await Promise.all(this.sessions.map(async (session) => session.settle(await store.get(session))))
+      const announced = [...this.artefacts.values()].filter(
+        ({ id, isAnnounced }) => isAnnounced && !this.claimed.has(id),
+      )
+      const known = await store.knownArtefacts(announced.map(({ id }) => id))
+      for (const artefact of announced.filter(({ id }) => !known.has(id))) {
+        artefact.isAnnounced = false
+        this.orphans += 1
+      }
+    } finally {
+      this.#pause = undefined
+      goOn()
+    }
   }
 
   /** Waits for replicas, and from then on expects what was answered before. */

@@ -5,7 +5,7 @@ import type { SessionKey, SessionRecord, TenantKey } from '../../../src/sessions
 export interface ChaosArtefact {
   readonly id: string
   readonly session: ChaosSession
-  /** Whether the store said that it has it. */
+  /** Whether the store said that it has it, and it did not go with a primary. */
   isAnnounced: boolean
   /** Whether a fault that leaves all of its data to one node cannot take that along. */
   isSecured: boolean
@@ -31,8 +31,10 @@ export class ChaosSession {
   isCreated = false
   /** Turns that the store was asked to count, each however often. */
   askedTurns = 0
-  /** Turns that it said it counted. */
+  /** Turns that it said it counted, but for those that went with a primary. */
   countedTurns = 0
+  /** Turns that it said it counted, and that went with a primary before a replica had them. */
+  lostTurns = 0
   readonly ttls: number[]
   /** `maybe`: a deletion was not answered. */
   deleted: 'no' | 'maybe' | 'yes' = 'no'
@@ -55,6 +57,18 @@ export class ChaosSession {
 
   answered(): ChaosSession['secured'] {
     return { isCreated: this.isCreated, turns: this.countedTurns, isDeleted: this.deleted === 'yes' }
+  }
+
+  /** A fault is over, and no call under way: what was answered of it and is not there went with a primary. */
+  settle(record: SessionRecord | undefined): void {
+    if (record === undefined) {
+      if (this.deleted === 'no') this.isCreated = false
+      return
+    }
+    if (this.deleted === 'yes') this.deleted = 'maybe'
+    const lost = Math.max(0, this.countedTurns - record.turns)
+    this.lostTurns += lost
+    this.countedTurns -= lost
   }
 
   /** What is wrong with what the store says of it. */

@@ -75,7 +75,7 @@ export const runChaos = async (options: {
   try {
     for (const name of options.faults) {
       say(`fault: ${name}`)
-      await causeFault(name, { cluster, ledger, random, keys, untilServed })
+      await causeFault(name, { cluster, ledger, store, random, keys, untilServed })
     }
   } finally {
     ended.abort()
@@ -127,11 +127,8 @@ const settle = async (parts: {
     for (const each of stores) await sweepOnce(each, { ledger, random: Math.random, doneShare: 1 })
   }
   const patiently = <T>(ask: () => Promise<T>): Promise<Exclude<T, false>> => eventually(ask, { timeoutMs: settledMs })
-  let lostTurns = 0
   for (const session of ledger.sessions) {
-    const record = await store.get(session)
-    ledger.check(session, record, session.expected())
-    if (record !== undefined && session.isLasting) lostTurns += Math.max(0, session.countedTurns - record.turns)
+    ledger.check(session, await store.get(session), session.expected())
   }
 
   const ids = [...ledger.artefacts.keys()]
@@ -160,8 +157,8 @@ const settle = async (parts: {
   return {
     stuckArtefacts,
     lostAnnouncements: vanished.flatMap(({ id, isSecured }) => (isSecured ? [id] : [])),
-    orphans: vanished.length,
-    lostTurns,
+    orphans: ledger.orphans,
+    lostTurns: ledger.sessions.reduce((sum, session) => sum + session.lostTurns, 0),
     leftKeys: await left(),
   }
 }
