@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis'
 
 /** What a client of ioredis does for this module; it reconnects by itself, and queues nothing without a connection. */
-export type RedisCommands = Pick<Redis, 'evalsha' | 'eval' | 'get' | 'set'>
+export type RedisCommands = Pick<Redis, 'evalsha' | 'eval' | 'get' | 'set' | 'config'>
 
 /** A server that commands are sent to. */
 export interface RedisServer {

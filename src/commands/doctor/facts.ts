@@ -4,6 +4,7 @@ import type { EnvoyFacts } from './envoy-facts.ts'
 import type { GatewayFacts } from './gateway-facts.ts'
 import type { Known } from './known.ts'
 import type { OutsideFacts } from './outside-facts.ts'
+import type { FullCoverage } from './redis-coverage.ts'
 import type { RedisFacts } from './redis-facts.ts'
 import type { Settings } from './settings.ts'
 
@@ -17,6 +18,7 @@ export interface Facts {
   readonly envoy: Known<EnvoyFacts>
   readonly outside: Known<OutsideFacts>
   readonly redis: Known<RedisFacts>
+  readonly fullCoverage: Known<FullCoverage>
   /** At least one engine. */
   readonly engines: Known<readonly EngineFacts[]>
   readonly clocks: readonly ClockReading[]

@@ -15,6 +15,7 @@ import type { Facts, LuaFiles } from './facts.ts'
 import { type GatewayFacts, readGatewayFacts } from './gateway-facts.ts'
 import { type Known, known, unknown } from './known.ts'
 import { askOutside } from './outside-facts.ts'
+import { askFullCoverage } from './redis-coverage.ts'
 import { askRedis } from './redis-facts.ts'
 import { defaultSettings, readSettings, type Settings } from './settings.ts'
 
@@ -41,7 +42,8 @@ interface Seen<T> {
 
 /** Asks all parts at the same time. Changes nothing. */
 export const gatherFacts = async ({ admin, isAdminGiven, envoy, url, config }: Places): Promise<Facts> => {
-  const [gateway, ofEnvoy, outside, ofRedis] = await Promise.all([
+  const location = config?.sessions.store === 'redis' ? redisLocationOf(config.sessions) : undefined
+  const [gateway, ofEnvoy, outside, ofRedis, ofCluster] = await Promise.all([
     lookAtGateway(admin),
     envoy === undefined
       ? { facts: unknown('give the address of Envoy’s admin port (--envoy http://127.0.0.1:9901)'), clocks: [] }
@@ -49,7 +51,8 @@ export const gatherFacts = async ({ admin, isAdminGiven, envoy, url, config }: P
     url === undefined
       ? { outside: unknown('give the address where clients connect (--url http://127.0.0.1:8000)'), clocks: [] }
       : askOutside(url),
-    config?.sessions.store === 'redis' ? askRedis(redisLocationOf(config.sessions)) : undefined,
+    location && askRedis(location),
+    location && askFullCoverage(location),
   ])
   const settings = (config && readSettings(config)) ?? gateway.settings ?? defaultSettings()
   const withoutUrl =
@@ -69,6 +72,7 @@ export const gatherFacts = async ({ admin, isAdminGiven, envoy, url, config }: P
     envoy: ofEnvoy.facts,
     outside: outside.outside,
     redis: redis.redis,
+    fullCoverage: ofCluster ?? unknown(withoutUrl),
     engines: engines.facts,
     clocks: [gateway, ofEnvoy.clocks.length > 0 ? ofEnvoy : outside, redis, engines].flatMap(({ clocks }) => clocks),
     lua: luaFiles(envoy),

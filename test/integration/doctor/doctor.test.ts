@@ -24,7 +24,7 @@ describe('doctor and an installation', () => {
     const { code, stdout, stderr } = await examine(stack)
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     expect(stdout).toMatch(/\n0 errors, 0 warnings, \d\d checks passed\n$/)
-    expect(stdout).toContain('not checked: redis-eviction\n  why: sessions are in memory\n')
+    expect(stdout).toContain('not checked: redis-eviction, redis-coverage\n  why: sessions are in memory\n')
     expect(stdout.match(/not checked: .*/g)).toHaveLength(1)
   })
 

@@ -38,7 +38,15 @@ const findingsOf = (
     stats: {},
   })
   const nothing = unknown('it was not asked')
-  const others = { gateway: nothing, outside: nothing, redis: nothing, engines: nothing, clocks: [], silent: [] }
+  const others = {
+    gateway: nothing,
+    outside: nothing,
+    redis: nothing,
+    fullCoverage: nothing,
+    engines: nothing,
+    clocks: [],
+    silent: [],
+  }
   const lua = { contextCache: '', sessionNames: '', read: () => undefined }
   return diagnose(allChecks, { ...others, settings, envoy: known(envoy), lua }).findings.map(
     ({ severity, check, problem }) => `${severity} ${check}: ${problem}`,

@@ -18,6 +18,7 @@ const diagnoseFacts = (facts: Partial<Facts>): Diagnosis =>
     envoy: nothing,
     outside: nothing,
     redis: nothing,
+    fullCoverage: nothing,
     engines: nothing,
     clocks: [],
     lua: { contextCache: '', sessionNames: '', read: () => undefined },
@@ -163,6 +164,13 @@ test.each([
   ],
 ])('a Redis with %j', (redis, expected) => {
   expect(linesOf({ redis: known(redis) })).toEqual(expected)
+})
+
+test.each([
+  [[], []],
+  [['a:1', 'b:2'], ['warning redis-coverage: cluster-require-full-coverage of Redis a:1, b:2 is yes.']],
+])('a cluster whose nodes %j need all slots', (nodes, expected) => {
+  expect(linesOf({ fullCoverage: known(nodes) })).toEqual(expected)
 })
 
 test.each([

@@ -113,7 +113,15 @@ const controlled = (options: { readonly source: object; readonly pendingOverflow
 
 const examine = (envoy: ReturnType<typeof controlled>) => {
   const nothing = unknown('it was not asked')
-  const others = { gateway: nothing, outside: nothing, redis: nothing, engines: nothing, clocks: [], silent: [] }
+  const others = {
+    gateway: nothing,
+    outside: nothing,
+    redis: nothing,
+    fullCoverage: nothing,
+    engines: nothing,
+    clocks: [],
+    silent: [],
+  }
   const files = { contextCache: contextLua, sessionNames: '', read: () => undefined }
   return diagnose(allChecks, { ...others, settings: defaultSettings(), envoy: known(envoy), lua: files })
 }

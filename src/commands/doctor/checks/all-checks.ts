@@ -10,7 +10,7 @@ import { luaChecks } from './lua-files.ts'
 import { outsideChecks } from './outside.ts'
 import { engineChecks } from './pods-agree.ts'
 import { podChecks } from './pods-in-envoy.ts'
-import { redisChecks } from './redis-eviction.ts'
+import { redisChecks } from './redis.ts'
 import { spoofingChecks } from './spoofing.ts'
 import { timeoutChecks } from './timeouts.ts'
 

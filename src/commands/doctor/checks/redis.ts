@@ -13,4 +13,17 @@ const eviction = checkOf('redis-eviction', 'redis', ({ maxmemoryPolicy, maxmemor
       ],
 )
 
-export const redisChecks: readonly Check[] = [eviction]
+const coverage = checkOf('redis-coverage', 'fullCoverage', (nodes): readonly Problem[] =>
+  nodes.length === 0
+    ? []
+    : [
+        {
+          severity: 'warning',
+          problem: `cluster-require-full-coverage of Redis ${nodes.join(', ')} is yes.`,
+          why: 'When one primary is lost, and until a replica takes over, all refuse commands: every turn is a miss.',
+          fix: 'cluster-require-full-coverage no, at every node',
+        },
+      ],
+)
+
+export const redisChecks: readonly Check[] = [eviction, coverage]
