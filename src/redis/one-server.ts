@@ -4,6 +4,7 @@ import { urlsOfHosts } from '../options/redis-url.ts'
 import { clientOptions, retryDelayMs } from './client-options.ts'
 import { isReadOnlyRefusal, withoutArguments } from './redis-fault.ts'
 import type { RedisClientLimits, RedisServers, RedisServersEvents } from './redis-servers.ts'
+import { ExplainingSentinelConnector } from './sentinel-connector.ts'
 import { readTlsFiles } from './tls-files.ts'
 
 /** A sentinel that does not answer for so long is left for the next one. */
@@ -64,6 +65,7 @@ const sentinelOptions = (
     return { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || defaultSentinelPort) }
   }),
   name: master,
+  Connector: ExplainingSentinelConnector,
   ...(sentinelPassword === undefined ? {} : { sentinelPassword }),
   ...(url.startsWith('rediss:') ? { enableTLSForSentinelMode: true, sentinelTLS: readTlsFiles(tls) } : {}),
   // Sentinels say when they have switched masters, also where the old one keeps its connections open.

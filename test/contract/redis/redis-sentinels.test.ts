@@ -32,6 +32,13 @@ test('without the password of the sentinels, the fault says so', async () => {
   expect(faults.join()).toContain('NOAUTH')
 })
 
+test('where no sentinel can be reached, the fault says why', async () => {
+  const faults: string[] = []
+  const onFault = (error: Error): void => void faults.push(error.message)
+  await rig.connect({ url: 'redis://gateway:secret@127.0.0.1:1', onFault })
+  expect(faults[0]).toBe('No sentinel can be asked for the master. 127.0.0.1:1: connect ECONNREFUSED 127.0.0.1:1')
+})
+
 // Last: the old master is frozen from here on.
 test('when the master freezes, a connection writes to the one that the sentinels chose', async () => {
   const recoveries: true[] = []
