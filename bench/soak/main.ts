@@ -14,6 +14,7 @@ import { readOptions } from '../read-options.ts'
 import { causeFaults } from './faults.ts'
 import { Ledger } from './ledger.ts'
 import { growthOf, sampleOf, type Watched } from './process-samples.ts'
+import { noteRedisStalls } from './redis-stalls.ts'
 import { soakReport } from './report.ts'
 import { leaseSeconds, type SoakStack, startSoakStack, tombstoneSeconds } from './soak-stack.ts'
 import { deleteAll, sendTraffic } from './traffic.ts'
@@ -80,8 +81,10 @@ const run = async (): Promise<boolean> => {
     }
   }
   say(`soak of ${minutes} minutes at ${stack.url}`)
+  const watch = noteRedisStalls(stack.redisUrl, ledger)
   const faults = causeFaults(stack, ledger, until)
   await Promise.all([sendTraffic({ stack, ledger, until }), faults, sample()])
+  await watch.terminate()
   say('traffic has ended; waiting until nothing is owned')
   await deleteAll(stack)
   const leftovers = await leftoversOf(stack)

@@ -16,9 +16,10 @@ export const soakReport = (soak: {
     tableOf(
       ['requests', 'sent', 'failed for a fault', 'failed without one'],
       [...ledger.counts].map(([kind, count]) => {
-        const failures = ledger.failures.filter((failure) => failure.kind === kind)
-        const excused = failures.filter(({ excusedBy }) => excusedBy !== undefined).length
-        return [kind, count, excused, failures.length - excused]
+        const countIn = (failures: readonly Failure[]): number =>
+          failures.filter((failure) => failure.kind === kind).length
+        const unexcused = countIn(ledger.unexcused)
+        return [kind, count, countIn(ledger.failures) - unexcused, unexcused]
       }),
     ),
     `Turns: ${listOf([...ledger.cache])}. Faults: ${listOf([...faults])}.`,

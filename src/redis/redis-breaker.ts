@@ -34,6 +34,10 @@ export const createRedisBreaker = ({ openAfter = 5, halfOpenAfterMs = 1000, onSt
   }
 
   return {
+    /** A command was answered, maybe too late for its caller: the next one may try at once. */
+    answered(): void {
+      if (state === 'open') openedMs = Number.NEGATIVE_INFINITY
+    },
     /** @throws RedisUnavailableError without calling `command` while the breaker is open. */
     async run<T>(command: () => Promise<T>): Promise<T> {
       const mayTry = state === 'open' && performance.now() - openedMs >= halfOpenAfterMs

@@ -39,7 +39,12 @@ export const createServerHealth = (options: {
     run: (action, command, isConnected) =>
       breaker.run(async () => {
         try {
-          const answer = await withinTime(command(), options.commandTimeoutMs)
+          const sent = command()
+          sent.then(
+            () => breaker.answered(),
+            () => {},
+          )
+          const answer = await withinTime(sent, options.commandTimeoutMs)
           if (isFaulty && performance.now() - failedMs >= quietMs) {
             isFaulty = false
             options.onRecovered()

@@ -69,6 +69,19 @@ describe('the circuit breaker', () => {
     expect(calls).toBe(10)
   })
 
+  test('lets one command try at once when an answer has come after all', async () => {
+    const guard = breaker(neverMs)
+    for (let call = 0; call < 3; call++) await ended(guard.run(silent))
+    expect(await ended(guard.run(well))).toBeInstanceOf(RedisUnavailableError)
+
+    guard.answered()
+    expect(await ended(guard.run(silent))).toBeInstanceOf(RedisSilentError)
+    expect(await ended(guard.run(well))).toBeInstanceOf(RedisUnavailableError)
+    guard.answered()
+    expect(await guard.run(well)).toBe('well')
+    expect(states).toEqual(['open', 'half-open', 'open', 'half-open', 'closed'])
+  })
+
   test('lets one command try after a while, while the others fail at once', async () => {
     const guard = breaker(0)
     for (let call = 0; call < 3; call++) await ended(guard.run(silent))
