@@ -32,8 +32,24 @@ const withSessions = [
 ] as const
 
 const gatewayTargets: Readonly<Record<LoadName, readonly GatewayCase[]>> = {
-  'closed 2k': ['no session', 'no session, names read', 'constants', ...withSessions],
-  'closed 100k': ['no session', 'no session, names read', 'constants', ...withSessions, 'spliced'],
+  'closed 2k': [
+    'no session',
+    'no session, names read',
+    'constants',
+    ...withSessions,
+    'memory kept',
+    'memory continued 2k',
+    'redis continued 2k',
+  ],
+  'closed 100k': [
+    'no session',
+    'no session, names read',
+    'constants',
+    ...withSessions,
+    'spliced',
+    'memory continued 100k',
+    'redis continued 100k',
+  ],
   '500 rps': ['redis'],
   stream: ['redis'],
 }

@@ -33,7 +33,7 @@ export const measureCell = async (
   await delay(settleMs)
   const after = await usagesOf(target.pids)
   const unexpected = countUnexpected(target, counted, await countsOf(upstream))
-  const reason = `${unexpected} requests reached the upstream without the expected mark or field`
+  const reason = `${unexpected} requests reached the upstream without the expected mark, field or history`
   const { requests, latencyMs, gapMs } = result
   /** CPU seconds for 1,000 requests. */
   const cpu = (name: ProcessName): number => ((after[name].cpuSeconds - before[name].cpuSeconds) / requests) * 1000
@@ -55,16 +55,16 @@ export const measureCell = async (
   }
 }
 
-const counts = z.object({ requests: z.number(), marked: z.number(), spliced: z.number() })
+const counts = z.object({ requests: z.number(), marked: z.number(), spliced: z.number(), expanded: z.number() })
 type Counts = z.infer<typeof counts>
 
 const countsOf = async (upstream: string): Promise<Counts> =>
   counts.parse(await (await fetch(`http://${upstream}/counts`)).json())
 
-/** Requests that reached the upstream without the mark or field that the target adds, or with one that it does not. */
+/** Requests that reached the upstream without the mark, field or history that the target adds, or with one that it does not. */
 const countUnexpected = ({ arrives }: Target, before: Counts, after: Counts): number => {
   const requests = after.requests - before.requests
-  const excess = (name: 'marked' | 'spliced'): number =>
+  const excess = (name: Exclude<Target['arrives'], 'plain'>): number =>
     Math.abs(after[name] - before[name] - (arrives === name ? requests : 0))
-  return excess('marked') + excess('spliced')
+  return excess('marked') + excess('spliced') + excess('expanded')
 }

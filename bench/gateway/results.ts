@@ -67,6 +67,23 @@ export const checkRounds = (rounds: Rounds, wiring: Wiring): readonly Result[] =
       {},
       ratio('closed 2k', own('redis traced'), own('redis')),
     ),
+    check(
+      'session, 2 KB, memory, responses kept: rate without',
+      {},
+      ratio('closed 2k', own('memory kept'), own('memory')),
+    ),
+    ...(['memory', 'redis'] as const).flatMap((store) => [
+      check(
+        `previous_response_id, history of 2 KB, ${store}: rate to a session with all of it in the body`,
+        {},
+        ratio('closed 2k', own(`${store} continued 2k`), own(store)),
+      ),
+      check(
+        `previous_response_id, history of 100 KB, ${store}: rate to a session with all of it in the body`,
+        {},
+        ratio('closed 100k', own(`${store} continued 100k`), own(store)),
+      ),
+    ]),
     ...byName('header', { atLeast: 0.95 }),
     ...byName('member', {}),
     check(splicedTitle, { atLeast: spliced }, ratio('closed 100k', own('spliced'), 'go')),

@@ -5,7 +5,7 @@ import { startGateway } from '../../playground/start-gateway.ts'
 import { startRedis } from '../../playground/start-redis.ts'
 import { startServer } from '../../playground/start-server.ts'
 import { answers, prints } from '../../playground/wait-until-ready.ts'
-import { createNames, createSessions } from './create-sessions.ts'
+import { createNames, createResponses, createSessions } from './create-sessions.ts'
 import { floorConfig, referenceConfig } from './envoy-configs.ts'
 import { goProgram } from './go-programs.ts'
 import {
@@ -61,6 +61,7 @@ interface Front {
   readonly wiring: Wiring
   readonly idIn?: SessionPlace | undefined
   readonly bodyNames?: boolean | undefined
+  readonly historyBytes?: number | undefined
 }
 
 /**
@@ -81,8 +82,9 @@ export const startTargets = async (options: TargetOptions): Promise<Targets> => 
       envoys.set(configuration, envoy)
       const { target, idIn } = front
       const { pids, ...rest } = envoy
-      const ids = await idsFor(rest.address, idIn)
-      targets.push({ name: target, ...rest, ids, idIn, arrives: backend.arrives, pids: { ...backend.pids, ...pids } })
+      const ids = await idsFor(rest.address, front)
+      const arrives = idIn === 'previous_response_id' ? 'expanded' : backend.arrives
+      targets.push({ name: target, ...rest, ids, idIn, arrives, pids: { ...backend.pids, ...pids } })
     }
   }
   return { upstream: start.upstream[0], targets }
@@ -97,9 +99,19 @@ const frontsOf = (name: BackendName, wirings: readonly Wiring[]): readonly Front
   )
 }
 
-const idsFor = (address: string, idIn: SessionPlace | undefined): Promise<readonly string[]> | readonly string[] => {
-  if (idIn === undefined) return []
-  return idIn === 'x-session-id' ? createSessions(`http://${address}`, sessionCount) : createNames(sessionCount)
+const idsFor = async (address: string, { idIn, historyBytes = 0 }: Front): Promise<readonly string[]> => {
+  const url = `http://${address}`
+  switch (idIn) {
+    case undefined:
+      return []
+    case 'x-session-id':
+      return createSessions(url, sessionCount)
+    case 'previous_response_id':
+      return createResponses(url, sessionCount, historyBytes)
+    case 'session-id':
+    case 'body.prompt_cache_key':
+      return createNames(sessionCount)
+  }
 }
 
 const startUpstream = async ({ children }: TargetOptions): Promise<Start['upstream']> => {
@@ -130,6 +142,7 @@ const startFront = async (start: Start, { wiring, bodyNames }: Front, backend: B
       gateways: [backend.gateway],
       connector,
       bodyNames: bodyNames ? ['prompt_cache_key', 'session_id'] : undefined,
+      keepsResponses: keepsResponses(backend.name),
     },
     change: reductions[backend.name],
     concurrency: start.envoyWorkers,
@@ -149,10 +162,12 @@ const startReference = async ({ children }: Start): Promise<Backend> => {
   return { name: 'go', gateway, arrives: 'marked', pids: { plugin: child.pid } }
 }
 
+const keepsResponses = (name: BackendName): boolean => name === 'kept memory' || name === 'kept redis'
+
 /** The connector `prefix-cache` splices `cache_salt` into every turn of a session, and never calls an engine. */
 const startPlugin = async ({ children, upstream }: Start, name: GatewayKind): Promise<Backend> => {
   const isSpliced = name === 'spliced'
-  const hasRedis = isSpliced || name === 'redis' || name === 'traced'
+  const hasRedis = isSpliced || name === 'redis' || name === 'traced' || name === 'kept redis'
   const redis = hasRedis ? await startRedis({ children }) : undefined
   const { extproc, child } = await startGateway({
     children,
@@ -162,6 +177,7 @@ const startPlugin = async ({ children, upstream }: Start, name: GatewayKind): Pr
       PODS: upstream.join(','),
       CONNECTOR: isSpliced ? 'prefix-cache' : 'none',
       ...(redis && { REDIS_URL: redis.url }),
+      ...(keepsResponses(name) && { CTX_RESPONSES_STORE: 'true' }),
       ...(name === 'traced' && { OTEL_EXPORTER_OTLP_ENDPOINT: `http://${upstream[1]}` }),
     },
   })

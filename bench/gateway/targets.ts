@@ -11,13 +11,25 @@ export const wiringNames = ['ext_proc', 'picker'] as const satisfies readonly Wi
 
 /**
  * What a gateway behind an Envoy does. `constants`: those of envoy.yaml, without a session. `spliced`: Redis, and a
- * `cache_salt`. `traced`: Redis, and spans of every turn to a receiver that drops them.
+ * `cache_salt`. `traced`: Redis, and spans of every turn to a receiver that drops them. `kept …`: responses are kept.
  */
-export const gatewayKinds = ['no session', 'constants', 'memory', 'redis', 'spliced', 'traced'] as const
+export const gatewayKinds = [
+  'no session',
+  'constants',
+  'memory',
+  'redis',
+  'spliced',
+  'traced',
+  'kept memory',
+  'kept redis',
+] as const
 export type GatewayKind = (typeof gatewayKinds)[number]
 
-/** Where requests say which session they are of. A client's own name in the body needs an Envoy that looks for it. */
-export const sessionPlaces = ['x-session-id', 'session-id', 'body.prompt_cache_key'] as const
+/**
+ * Where requests say which session they are of. A client's own name in the body needs an Envoy that looks for it, and
+ * `previous_response_id` a response that is kept.
+ */
+export const sessionPlaces = ['x-session-id', 'session-id', 'body.prompt_cache_key', 'previous_response_id'] as const
 export type SessionPlace = (typeof sessionPlaces)[number]
 
 interface CaseParts {
@@ -26,6 +38,8 @@ interface CaseParts {
   readonly idIn?: SessionPlace
   /** Envoy looks for a name in the bodies of requests that have none in their headers. */
   readonly bodyNames?: boolean
+  /** Length of what the responses were asked that turns continue. */
+  readonly historyBytes?: number
 }
 
 /** What a target does. */
@@ -40,6 +54,11 @@ export const gatewayCases = {
   'redis by header': { kind: 'redis', idIn: 'session-id' },
   'redis by member': { kind: 'redis', idIn: 'body.prompt_cache_key', bodyNames: true },
   spliced: { kind: 'spliced', idIn: 'x-session-id' },
+  'memory kept': { kind: 'kept memory', idIn: 'x-session-id' },
+  'memory continued 2k': { kind: 'kept memory', idIn: 'previous_response_id', historyBytes: 2048 },
+  'memory continued 100k': { kind: 'kept memory', idIn: 'previous_response_id', historyBytes: 102_400 },
+  'redis continued 2k': { kind: 'kept redis', idIn: 'previous_response_id', historyBytes: 2048 },
+  'redis continued 100k': { kind: 'kept redis', idIn: 'previous_response_id', historyBytes: 102_400 },
   'redis traced': { kind: 'traced', idIn: 'x-session-id' },
 } as const satisfies Readonly<Record<string, CaseParts>>
 export type GatewayCase = keyof typeof gatewayCases
@@ -66,7 +85,7 @@ export interface Target {
   readonly ids: readonly string[]
   readonly idIn: SessionPlace | undefined
   /** What every request must carry when it reaches the upstream, so that none bypasses what is measured. */
-  readonly arrives: 'plain' | 'marked' | 'spliced'
+  readonly arrives: 'plain' | 'marked' | 'spliced' | 'expanded'
   /** Process ids. */
   readonly pids: Readonly<Partial<Record<ProcessName, number>>>
 }

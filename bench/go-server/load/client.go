@@ -16,6 +16,10 @@ const (
 	// How long an answer may take before it counts as failed.
 	answerTimeout  = 30 * time.Second
 	streamedEvents = 50
+	// Turns after which a chain of responses begins again at its first one, so that histories keep about their length.
+	chainTurns = 10
+	// Where a body names the response that it continues.
+	continuedMember = "previous_response_id"
 )
 
 // What OpenAI's SDK for Python sends: an ext_proc message carries each of its headers.
@@ -45,6 +49,9 @@ type client struct {
 	// Where in the request the session id stands.
 	idAt   int
 	nextID int
+	// Of a chain of responses: turns since its first one, and the id of the last answer.
+	turns    int
+	answered []byte
 }
 
 func newClient(p plan, number int) *client {
@@ -59,6 +66,11 @@ func newClient(p plan, number int) *client {
 	}
 	body := chatBody(p.BodyBytes, p.Stream, idMember)
 	path, ttl := "/v1/chat/completions", ""
+	if p.continues() {
+		path, idHeader = "/v1/responses", ""
+		body = []byte(fmt.Sprintf(`{"model":"bench","max_output_tokens":16,"input":"%s","%s":"%s"}`,
+			strings.Repeat("The quick brown fox jumps over the lazy dog. ", 5), continuedMember, id))
+	}
 	if p.CreateTTL > 0 {
 		path, ttl = "/v1/context", fmt.Sprintf("x-session-ttl: %d\r\n", p.CreateTTL)
 	}
@@ -71,6 +83,8 @@ func newClient(p plan, number int) *client {
 	_ = c.connect()
 	return c
 }
+
+func (p plan) continues() bool { return p.IDIn == continuedMember }
 
 // chatBody is a chat request of exactly this length, with more members at its end.
 func chatBody(length int, stream bool, more string) []byte {
@@ -109,10 +123,14 @@ func (c *client) exchange() ([]time.Duration, error) {
 	if err := c.connect(); err != nil {
 		return nil, err
 	}
-	if len(c.IDs) > 0 {
+	if c.continues() && c.turns > 0 && c.turns < chainTurns {
+		copy(c.request[c.idAt:], c.answered)
+	} else if len(c.IDs) > 0 {
 		copy(c.request[c.idAt:], c.IDs[c.nextID])
 		c.nextID = (c.nextID + 1) % len(c.IDs)
+		c.turns = 0
 	}
+	c.turns++
 	if err := c.connection.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
 		return nil, err
 	}
@@ -163,8 +181,27 @@ func (c *client) readAnswer() ([]time.Duration, error) {
 	if c.Stream {
 		return nil, errors.New("the answer was not streamed")
 	}
+	if c.continues() {
+		return nil, c.readResponseID(length)
+	}
 	_, err = c.reader.Discard(length)
 	return nil, err
+}
+
+// readResponseID keeps the id of an answer, which is as long as those of the plan.
+func (c *client) readResponseID(length int) error {
+	body, err := c.reader.Peek(length)
+	if err != nil {
+		return err
+	}
+	const before = `{"id":"`
+	end := len(before) + len(c.IDs[0])
+	if !bytes.HasPrefix(body, []byte(before)) || len(body) < end || !bytes.Contains(body, []byte(`"store":true`)) {
+		return fmt.Errorf("a response that is not kept: %s", body)
+	}
+	c.answered = append(c.answered[:0], body[len(before):end]...)
+	_, err = c.reader.Discard(length)
+	return err
 }
 
 // readEvents returns the times between tokens.

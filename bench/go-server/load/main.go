@@ -26,7 +26,8 @@ type plan struct {
 	Seconds  float64
 	// Sessions to use, all ids of one length.
 	IDs []string
-	// The header that holds the id, or "body." and a member of the body.
+	// The header that holds the id, or "body." and a member of the body. "previous_response_id": the ids are of responses, and
+	// turns continue them.
 	IDIn string
 	// Seconds to live of a session that each request creates; 0: requests are turns.
 	CreateTTL int

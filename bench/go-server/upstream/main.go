@@ -24,6 +24,8 @@ const (
 	pace      = 20 * time.Millisecond
 	headBytes = 512
 	tailBytes = 256
+	// A client of the bench sends less than this where the gateway adds the history.
+	itemBytes = 1 << 10
 	// With the headers that vLLM's server writes.
 	answerHead = "HTTP/1.1 200 OK\r\ndate: Sun, 01 Nov 2026 00:00:00 GMT\r\nserver: uvicorn\r\n"
 )
@@ -31,6 +33,7 @@ const (
 var (
 	completions = `{"id":"chatcmpl-bench","object":"chat.completion","created":1700000000,"model":"bench","choices":[{"index":0,"message":{"role":"assistant","content":"Yes."},"finish_reason":"stop"}],"usage":{"prompt_tokens":512,"completion_tokens":16,"total_tokens":528,"prompt_tokens_details":{"cached_tokens":496}}}`
 	completed   = answer("application/json", completions)
+	response    = `{"id":"resp_%032d","object":"response","created_at":1700000000,"status":"completed","model":"bench","output":[{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"Yes.","annotations":[]}]}],"previous_response_id":null,"store":false,"usage":{"input_tokens":512,"output_tokens":16,"total_tokens":528,"input_tokens_details":{"cached_tokens":496}}}`
 	healthy     = answer("text/plain", "ok\n")
 	models      = answer("application/json", `{"object":"list","data":[{"id":"bench","object":"model"}]}`)
 	metrics     = answer("text/plain; version=0.0.4", fmt.Sprintf("# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds %d\n", time.Now().Unix()))
@@ -39,8 +42,9 @@ var (
 	lastEvents  = append(chunk(`data: {"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1700000000,"model":"bench","choices":[],"usage":{"prompt_tokens":512,"completion_tokens":50,"total_tokens":562,"prompt_tokens_details":{"cached_tokens":496}}}`+"\n\ndata: [DONE]\n\n"), "0\r\n\r\n"...)
 )
 
-// What reached the upstream: requests on inference paths, those that a reference plugin had marked, those with a spliced field.
-var requests, marked, spliced atomic.Int64
+// What reached the upstream: requests on inference paths, those that a reference plugin had marked, those with a spliced field, those
+// on /v1/responses that are longer than a client's new item.
+var requests, marked, spliced, expanded atomic.Int64
 
 func answer(contentType, body string) []byte {
 	return []byte(fmt.Sprintf("%scontent-type: %s\r\ncontent-length: %d\r\n\r\n%s", answerHead, contentType, len(body), body))
@@ -142,10 +146,17 @@ func respond(connection net.Conn, seen request) error {
 	case "/metrics":
 		return write(connection, metrics)
 	case "/counts":
-		counts := fmt.Sprintf(`{"requests":%d,"marked":%d,"spliced":%d}`, requests.Load(), marked.Load(), spliced.Load())
+		counts := fmt.Sprintf(`{"requests":%d,"marked":%d,"spliced":%d,"expanded":%d}`,
+			requests.Load(), marked.Load(), spliced.Load(), expanded.Load())
 		return write(connection, answer("application/json", counts))
 	}
-	requests.Add(1)
+	number := requests.Add(1)
+	if seen.path == "/v1/responses" {
+		if seen.bodyBytes > itemBytes {
+			expanded.Add(1)
+		}
+		return write(connection, answer("application/json", fmt.Sprintf(response, number)))
+	}
 	if seen.isMarked {
 		marked.Add(1)
 	}
