@@ -119,5 +119,4 @@ export class MemoryStoredKv {
 }
 
 /** The turn that left a session's KV. What was shared with it comes before its own turns. */
-const ownTurnOf = ({ key, heldKv }: MemorySession): number =>
-  heldKv?.kv.artefactId.startsWith(key.slice(0, 22)) === true ? heldKv.kv.turn : 0
+const ownTurnOf = ({ key, heldKv }: MemorySession): number => (heldKv?.owner === key ? heldKv.kv.turn : 0)
