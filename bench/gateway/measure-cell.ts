@@ -55,16 +55,19 @@ export const measureCell = async (
   }
 }
 
-const counts = z.object({ requests: z.number(), marked: z.number(), spliced: z.number(), expanded: z.number() })
+const counts = z.object({ requests: z.number(), marked: z.number(), spliced: z.number(), shortest: z.number() })
 type Counts = z.infer<typeof counts>
 
 const countsOf = async (upstream: string): Promise<Counts> =>
   counts.parse(await (await fetch(`http://${upstream}/counts`)).json())
 
-/** Requests that reached the upstream without the mark, field or history that the target adds, or with one that it does not. */
-const countUnexpected = ({ arrives }: Target, before: Counts, after: Counts): number => {
+/**
+ * Requests that reached the upstream without the mark or field that the target adds, or with one that it does not; and 1 if one
+ * came without the history.
+ */
+const countUnexpected = ({ arrives, historyBytes = 0 }: Target, before: Counts, after: Counts): number => {
   const requests = after.requests - before.requests
-  const excess = (name: Exclude<Target['arrives'], 'plain'>): number =>
+  const excess = (name: 'marked' | 'spliced'): number =>
     Math.abs(after[name] - before[name] - (arrives === name ? requests : 0))
-  return excess('marked') + excess('spliced') + excess('expanded')
+  return excess('marked') + excess('spliced') + (after.shortest < historyBytes ? 1 : 0)
 }

@@ -53,6 +53,7 @@ interface Backend extends Pick<Target, 'arrives' | 'pids'> {
 }
 
 const sessionCount = 128
+const keptBytes = '2000000000'
 const secret = 'a secret of the benchmark that is long enough'
 
 /** A target to start in front of a backend. */
@@ -80,11 +81,11 @@ export const startTargets = async (options: TargetOptions): Promise<Targets> => 
       const configuration = `${front.wiring} ${front.bodyNames}`
       const envoy = envoys.get(configuration) ?? (await startFront(start, front, backend))
       envoys.set(configuration, envoy)
-      const { target, idIn } = front
+      const { target, idIn, historyBytes } = front
       const { pids, ...rest } = envoy
       const ids = await idsFor(rest.address, front)
-      const arrives = idIn === 'previous_response_id' ? 'expanded' : backend.arrives
-      targets.push({ name: target, ...rest, ids, idIn, arrives, pids: { ...backend.pids, ...pids } })
+      const all = { ...backend.pids, ...pids }
+      targets.push({ name: target, ...rest, ids, idIn, historyBytes, arrives: backend.arrives, pids: all })
     }
   }
   return { upstream: start.upstream[0], targets }
@@ -177,7 +178,12 @@ const startPlugin = async ({ children, upstream }: Start, name: GatewayKind): Pr
       PODS: upstream.join(','),
       CONNECTOR: isSpliced ? 'prefix-cache' : 'none',
       ...(redis && { REDIS_URL: redis.url }),
-      ...(keepsResponses(name) && { CTX_RESPONSES_STORE: 'true' }),
+      // The bench sends in minutes what a tenant sends in days.
+      ...(keepsResponses(name) && {
+        CTX_RESPONSES_STORE: 'true',
+        CTX_RESPONSES_MAX_MEMORY_BYTES: keptBytes,
+        CTX_RESPONSES_MAX_TENANT_BYTES: keptBytes,
+      }),
       ...(name === 'traced' && { OTEL_EXPORTER_OTLP_ENDPOINT: `http://${upstream[1]}` }),
     },
   })

@@ -85,7 +85,9 @@ export interface Target {
   readonly ids: readonly string[]
   readonly idIn: SessionPlace | undefined
   /** What every request must carry when it reaches the upstream, so that none bypasses what is measured. */
-  readonly arrives: 'plain' | 'marked' | 'spliced' | 'expanded'
+  readonly arrives: 'plain' | 'marked' | 'spliced'
+  /** How long each body is at least that reaches the upstream. */
+  readonly historyBytes: number | undefined
   /** Process ids. */
   readonly pids: Readonly<Partial<Record<ProcessName, number>>>
 }

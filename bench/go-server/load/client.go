@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http/httputil"
 	"strconv"
@@ -175,22 +176,29 @@ func (c *client) readAnswer() ([]time.Duration, error) {
 	if (len(c.IDs) > 0 || c.CreateTTL > 0) && !hasSession {
 		return nil, errors.New("an answer without x-session-id: the request bypassed the gateway")
 	}
+	if c.continues() {
+		return nil, c.readResponseID(length, isChunked)
+	}
 	if isChunked {
 		return c.readEvents()
 	}
 	if c.Stream {
 		return nil, errors.New("the answer was not streamed")
 	}
-	if c.continues() {
-		return nil, c.readResponseID(length)
-	}
 	_, err = c.reader.Discard(length)
 	return nil, err
 }
 
-// readResponseID keeps the id of an answer, which is as long as those of the plan.
-func (c *client) readResponseID(length int) error {
-	body, err := c.reader.Peek(length)
+// readResponseID keeps the id of an answer, which is as long as those of the plan. Envoy sends an answer that was changed in chunks.
+func (c *client) readResponseID(length int, isChunked bool) error {
+	var body []byte
+	var err error
+	if isChunked {
+		body, err = io.ReadAll(httputil.NewChunkedReader(c.reader))
+		length = len("\r\n")
+	} else {
+		body, err = c.reader.Peek(length)
+	}
 	if err != nil {
 		return err
 	}

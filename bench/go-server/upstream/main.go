@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"math"
 	"net"
 	"net/http/httputil"
 	"strconv"
@@ -24,8 +25,6 @@ const (
 	pace      = 20 * time.Millisecond
 	headBytes = 512
 	tailBytes = 256
-	// A client of the bench sends less than this where the gateway adds the history.
-	itemBytes = 1 << 10
 	// With the headers that vLLM's server writes.
 	answerHead = "HTTP/1.1 200 OK\r\ndate: Sun, 01 Nov 2026 00:00:00 GMT\r\nserver: uvicorn\r\n"
 )
@@ -42,9 +41,9 @@ var (
 	lastEvents  = append(chunk(`data: {"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1700000000,"model":"bench","choices":[],"usage":{"prompt_tokens":512,"completion_tokens":50,"total_tokens":562,"prompt_tokens_details":{"cached_tokens":496}}}`+"\n\ndata: [DONE]\n\n"), "0\r\n\r\n"...)
 )
 
-// What reached the upstream: requests on inference paths, those that a reference plugin had marked, those with a spliced field, those
-// on /v1/responses that are longer than a client's new item.
-var requests, marked, spliced, expanded atomic.Int64
+// What reached the upstream: requests on inference paths, those that a reference plugin had marked, those with a spliced field, and how
+// many bytes the shortest body on /v1/responses had since that was last asked for.
+var requests, marked, spliced, shortest atomic.Int64
 
 func answer(contentType, body string) []byte {
 	return []byte(fmt.Sprintf("%scontent-type: %s\r\ncontent-length: %d\r\n\r\n%s", answerHead, contentType, len(body), body))
@@ -99,6 +98,7 @@ func readBody(reader *bufio.Reader, seen *request) error {
 		if err != nil {
 			return err
 		}
+		seen.bodyBytes = len(body)
 		seen.stream = bytes.Contains(body[:min(len(body), headBytes)], []byte(`"stream":true`))
 		seen.isSpliced = bytes.Contains(body[max(0, len(body)-tailBytes):], []byte(`"cache_salt":`))
 		_, err = reader.Discard(len("\r\n"))
@@ -146,14 +146,16 @@ func respond(connection net.Conn, seen request) error {
 	case "/metrics":
 		return write(connection, metrics)
 	case "/counts":
-		counts := fmt.Sprintf(`{"requests":%d,"marked":%d,"spliced":%d,"expanded":%d}`,
-			requests.Load(), marked.Load(), spliced.Load(), expanded.Load())
+		counts := fmt.Sprintf(`{"requests":%d,"marked":%d,"spliced":%d,"shortest":%d}`,
+			requests.Load(), marked.Load(), spliced.Load(), shortest.Swap(math.MaxInt64))
 		return write(connection, answer("application/json", counts))
 	}
 	number := requests.Add(1)
 	if seen.path == "/v1/responses" {
-		if seen.bodyBytes > itemBytes {
-			expanded.Add(1)
+		for least := shortest.Load(); int64(seen.bodyBytes) < least; least = shortest.Load() {
+			if shortest.CompareAndSwap(least, int64(seen.bodyBytes)) {
+				break
+			}
 		}
 		return write(connection, answer("application/json", fmt.Sprintf(response, number)))
 	}
