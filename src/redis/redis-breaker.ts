@@ -34,8 +34,8 @@ export const createRedisBreaker = ({ openAfter = 5, halfOpenAfterMs = 1000, onSt
   }
 
   return {
-    /** A command was answered, maybe too late for its caller: the next one may try at once. */
-    answered(): void {
+    /** A command was answered, too late for its caller: the next one may try at once. */
+    answeredLate(): void {
       if (state === 'open') openedMs = Number.NEGATIVE_INFINITY
     },
     /** @throws RedisUnavailableError without calling `command` while the breaker is open. */

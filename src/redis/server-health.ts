@@ -39,12 +39,7 @@ export const createServerHealth = (options: {
     run: (action, command, isConnected) =>
       breaker.run(async () => {
         try {
-          const sent = command()
-          sent.then(
-            () => breaker.answered(),
-            () => {},
-          )
-          const answer = await withinTime(sent, options.commandTimeoutMs)
+          const answer = await withinTime(command(), options.commandTimeoutMs, () => breaker.answeredLate())
           if (isFaulty && performance.now() - failedMs >= quietMs) {
             isFaulty = false
             options.onRecovered()

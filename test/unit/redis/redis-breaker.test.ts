@@ -74,10 +74,10 @@ describe('the circuit breaker', () => {
     for (let call = 0; call < 3; call++) await ended(guard.run(silent))
     expect(await ended(guard.run(well))).toBeInstanceOf(RedisUnavailableError)
 
-    guard.answered()
+    guard.answeredLate()
     expect(await ended(guard.run(silent))).toBeInstanceOf(RedisSilentError)
     expect(await ended(guard.run(well))).toBeInstanceOf(RedisUnavailableError)
-    guard.answered()
+    guard.answeredLate()
     expect(await guard.run(well)).toBe('well')
     expect(states).toEqual(['open', 'half-open', 'open', 'half-open', 'closed'])
   })

@@ -15,6 +15,17 @@ describe('the time limit of a call', () => {
   test('rejects when it passes without an answer', async () => {
     await expect(withinTime(new Promise(() => {}), 1)).rejects.toBeInstanceOf(RedisSilentError)
   })
+
+  test('tells of an answer that comes after all', async () => {
+    let answer = (): void => {}
+    const late = new Promise<void>((resolve) => {
+      const sent = new Promise<void>((resolveSent) => {
+        answer = resolveSent
+      })
+      void withinTime(sent, 1, resolve).catch(() => answer())
+    })
+    await expect(late).resolves.toBeUndefined()
+  })
 })
 
 describe('the time limit of a call of a process that is busy for longer', () => {
