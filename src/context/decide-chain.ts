@@ -63,7 +63,7 @@ export const createDecideChain =
     const name = own ?? { kind: chainKind, name: root }
     const prompt = told?.prompt
     const decision =
-      prompt && (await parts.useNamed({ request, name, prompt, isFork: isContinued, cached: undefined, scope }))
+      prompt && (await parts.useNamed({ request, name, prompt, forksBranch: isContinued, cached: undefined, scope }))
     if (decision !== undefined) return decision
     const unnamed = await parts.decideUnnamed(request)(own?.name, scope)
     return unnamed.kind === 'need-body' ? unnamed.decide(body, scope) : unnamed

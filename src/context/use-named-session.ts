@@ -42,7 +42,7 @@ export interface NamedTurn {
   readonly name: ConversationName
   readonly prompt: NamedPrompt
   /** A new prompt of the name starts from the KV of the one before. Default: false. */
-  readonly isFork?: boolean
+  readonly forksBranch?: boolean
   readonly cached: CacheHit | undefined
   readonly scope: RequestScope
 }
@@ -94,7 +94,7 @@ export const createUseNamedSession = (
     return tenant === undefined || id === undefined ? undefined : { id, key: sessionKeyOf(id), tenant }
   }
 
-  return async ({ request, name, prompt, isFork, cached, scope }) => {
+  return async ({ request, name, prompt, forksBranch, cached, scope }) => {
     const tenant = orNone(() => {
       checkSpliceable(request)
       return parts.tenants.tenantOf(request)
@@ -107,17 +107,7 @@ export const createUseNamedSession = (
     const sealedId = sealedIds.memo(id, { context: { tenant, namedBy } })
     const earlier = earlierOf(request, model, name)
     const asked = askedTtl(request, prompt)
-    const wanted = {
-      key: sessionKeyOf(id),
-      tenant,
-      turnId,
-      leaseMs,
-      sealedId,
-      model,
-      marks,
-      earlier,
-      forksBranch: isFork,
-    }
+    const wanted = { key: sessionKeyOf(id), tenant, turnId, leaseMs, sealedId, model, marks, earlier, forksBranch }
     const { implicit } = settings
     const limits = { ttlSeconds: asked ?? implicit.ttlSeconds, maxNamedSessions: implicit.maxPerTenant }
     const begun = await lookUp(parts.events, parts.store.beginNamed({ ...wanted, ...limits }), namedBy)

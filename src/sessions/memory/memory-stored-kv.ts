@@ -3,7 +3,7 @@ import type { StoredKv } from '../session-record.ts'
 import type { SessionStore } from '../session-store.ts'
 import type { MemoryRemovals } from './memory-removals.ts'
 import { type MemorySession, storedKvBytes } from './memory-session.ts'
-import type { SessionTable } from './session-table.ts'
+import { evictionsPerStep, type SessionTable } from './session-table.ts'
 
 export interface MemoryStoredKvOptions {
   readonly table: SessionTable
@@ -12,9 +12,6 @@ export interface MemoryStoredKvOptions {
   readonly kvLimit: KvLimit | undefined
   readonly onEvicted: (what: Evicted, count: number) => void
 }
-
-/** Sessions that have expired and are ended at most to make room for KV. */
-const endedPerCommit = 64
 
 /** What sessions store, and which of it goes when there is too much. Its removal is queued when nobody holds it any more. */
 export class MemoryStoredKv {
@@ -100,7 +97,7 @@ export class MemoryStoredKv {
     if (bytes > maxBytes) return false
     const freeBytes = (): number => maxBytes - bytes + table.kv.releasableBytes(session)
     if (table.kv.bytes <= freeBytes()) return true
-    table.expireDue(endedPerCommit, nowMs)
+    table.expireDue(evictionsPerStep, nowMs)
     this.#dropDownTo(freeBytes(), Number.POSITIVE_INFINITY, nowMs, session)
     return table.kv.bytes <= freeBytes()
   }

@@ -33,8 +33,8 @@ interface NewestQuery {
 /** Shared by all sessions that have none. */
 export const noBranches: MemorySession['branches'] = []
 
-/** One step evicts so many sessions at most, so that no caller waits long after memory has shrunk. */
-const evictionsPerStep = 64
+/** One step ends so many sessions at most, so that no caller waits long after memory has shrunk. */
+export const evictionsPerStep = 64
 
 /** Every session and tombstone, with the indexes over them. It ends sessions; MemorySessions applies turns to them. */
 export class SessionTable {

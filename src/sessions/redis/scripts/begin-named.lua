@@ -175,11 +175,9 @@ end
 if count_of(named, tenant) + ARGV[13] >= tonumber(ARGV[12]) then
   return reply('named-full')
 end
-if has_all_sessions(tenant, ARGV[14], ARGV[15]) then
-  return reply('limited', 'sessions')
-end
-if ARGV[16] == '1' then
-  return reply('limited', 'stored-bytes')
+local refusal = refusal_of_session(tenant, ARGV[14], ARGV[15], ARGV[16])
+if refusal then
+  return refusal
 end
 remember_prompt(name, {}, index_named(), 0, marks)
 if session and session[STATE] == expired then

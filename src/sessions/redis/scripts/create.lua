@@ -58,11 +58,9 @@ end
 if ARGV[16] == '' then
   return reply('count')
 end
-if has_all_sessions(tenant, ARGV[15], ARGV[16]) then
-  return reply('limited', 'sessions')
-end
-if ARGV[17] == '1' then
-  return reply('limited', 'stored-bytes')
+local refusal = refusal_of_session(tenant, ARGV[15], ARGV[16], ARGV[17])
+if refusal then
+  return refusal
 end
 if not has_turn_room then
   return reply('limited', 'turns')

@@ -20,11 +20,9 @@ end
 if ARGV[8] == '' then
   return reply('count')
 end
-if has_all_sessions(tenant, ARGV[7], ARGV[8]) then
-  return reply('limited', 'sessions')
-end
-if ARGV[9] == '1' then
-  return reply('limited', 'stored-bytes')
+local refusal = refusal_of_session(tenant, ARGV[7], ARGV[8], ARGV[9])
+if refusal then
+  return refusal
 end
 
 local ttl_seconds = ARGV[5] ~= '' and ARGV[5] or from[TTL]

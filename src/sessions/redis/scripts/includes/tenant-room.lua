@@ -7,3 +7,11 @@ end
 local function has_all_sessions(tenant, most, others)
   return most ~= '' and count_of(lists, tenant) + others >= tonumber(most)
 end
+
+-- The reply where the tenant may not have a new session; nil if it may. `is_full`: '1' if its stored KV is too much for one.
+local function refusal_of_session(tenant, most, others, is_full)
+  if has_all_sessions(tenant, most, others) then
+    return reply('limited', 'sessions')
+  end
+  return is_full == '1' and reply('limited', 'stored-bytes') or nil
+end
