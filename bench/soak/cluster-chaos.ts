@@ -56,7 +56,7 @@ const report = ({ ledger, ...outcome }: ChaosOutcome): string => {
       ledger.periods.some((period) => period.name === name) ? [awayText(ledger, name)] : [],
     ),
     `failed in partitions that no fault touched: ${numbered(ledger.unexcused.map(({ operation, period, reason }) => `${operation} while ${period.name} (${reason})`))}`,
-    `failed in other partitions whose server let a plain client wait, too: ${ledger.failures.filter((failure) => !failure.period.partitions.has(failure.partition ?? -1) && ledger.wasLate(failure)).length}`,
+    `failed in other partitions whose server let a plain client wait, too: ${ledger.untouched.length - ledger.unexcused.length}`,
     `faults during which another server was replaced, too: ${ledger.periods.filter(({ isSpread }) => isSpread).length}`,
     `longest call: ${Math.round(ledger.longestMs)} ms, with a time limit of ${commandTimeoutMs} ms a command`,
     `sessions ${ledger.sessions.length}, turns counted ${turns}, lost by replication lag: ${outcome.lostTurns} turns, ${ledger.undeleted.size} deletions, ${outcome.orphans} announced artefacts`,

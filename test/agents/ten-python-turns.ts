@@ -1,5 +1,5 @@
 import { expect } from '@jest/globals'
-import { newItems } from '../integration/responses/support.ts'
+import { newItems, type Sentences } from '../integration/responses/support.ts'
 import { untilStored } from '../integration/support/sessions.ts'
 import type { Stack } from '../integration/support/stack.ts'
 import { startPythonClient } from './python-client.ts'
@@ -13,8 +13,8 @@ export interface PythonConversation {
   readonly by: string
   readonly stream: boolean
   readonly model: string
-  /** Of the first question, and of each other one. Default: few. */
-  readonly sentences?: { readonly first: number; readonly later: number }
+  /** Default: few. */
+  readonly sentences?: Sentences
 }
 
 /** Ten turns with tools, each on another pod than the one before, start from the KV of all that went before. */
@@ -24,7 +24,7 @@ export const takePythonTurns = async ({ stack, sentences, ...options }: PythonCo
     const told: Awaited<ReturnType<typeof client.turn>>[] = []
     const pods: (string | null)[] = []
     for (let turn = 1; turn <= turns; turn += 1) {
-      const answer = await client.turn(newItems(turn, turn === 1 ? sentences?.first : sentences?.later))
+      const answer = await client.turn(newItems(turn, sentences))
       told.push(answer)
       pods.push((await untilStored(stack, answer.session ?? '', turn)).kv.pod)
     }

@@ -15,7 +15,7 @@ import {
 /** A fork's key lies together with that of the session. */
 const fork = sessionKey('f-session')
 
-/** Sessions that are forked; what becomes of their shared KV is in the model-based test. */
+/** Forks of sessions. The model-based test covers the lifetime of shared KV. */
 export const describeForks = (calls: StoreCalls): void => {
   const { advance, begin, beginNamed, claimAll, complete, createActive, get, list, remove, store, storeKv } = calls
   const forkTo = (key: SessionKey = fork, tenant = alice, ttlSeconds?: number) =>

@@ -17,11 +17,17 @@ export const tools: OpenAI.Responses.Tool[] = [
   },
 ]
 
+/** How many make up the first question, and each other one. */
+export interface Sentences {
+  readonly first: number
+  readonly later: number
+}
+
 /** A turn's new items: of every third one a call of a tool with its output, which a client may write itself. */
-export const newItems = (turn: number, sentences = 6): Input => {
+export const newItems = (turn: number, { first, later }: Sentences = { first: 6, later: 6 }): Input => {
   const question = {
     role: 'user' as const,
-    content: `Question ${turn}: ${'tell me more about it, please. '.repeat(sentences)}`,
+    content: `Question ${turn}: ${'tell me more about it, please. '.repeat(turn === 1 ? first : later)}`,
   }
   if (turn % 3 !== 2) return [question]
   const call_id = `call_${turn}`

@@ -2,7 +2,7 @@ import { expect } from '@jest/globals'
 import type OpenAI from 'openai'
 import { untilStored } from '../support/sessions.ts'
 import type { Stack } from '../support/stack.ts'
-import { type Answer, ask, type Continues, newItems } from './support.ts'
+import { type Answer, ask, type Continues, newItems, type Sentences } from './support.ts'
 
 const turns = 10
 
@@ -33,8 +33,8 @@ export const takeTenTurns = async (options: {
   readonly expected: (continues: Continues | undefined) => object
   /** Default: that of the embedded engine. */
   readonly model?: string
-  /** Of the first question, and of each other one. Default: few. */
-  readonly sentences?: { readonly first: number; readonly later: number }
+  /** Default: few. */
+  readonly sentences?: Sentences
 }): Promise<void> => {
   const { stack, client, way, model, sentences } = options
   let continues = await way.first()
@@ -44,7 +44,7 @@ export const takeTenTurns = async (options: {
   for (let turn = 1; turn <= turns; turn += 1) {
     const stream = options.isStreamed(turn)
     const { answer, cache, session } = await ask(client, {
-      input: newItems(turn, turn === 1 ? sentences?.first : sentences?.later),
+      input: newItems(turn, sentences),
       continues,
       stream,
       model,

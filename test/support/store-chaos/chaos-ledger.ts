@@ -67,17 +67,21 @@ export class ChaosLedger {
     this.#commandTimeoutMs = commandTimeoutMs
   }
 
-  /** Failures of calls whose partition no fault touched, though its server answered others in time. */
-  get unexcused(): readonly ChaosFailure[] {
-    return this.failures.filter((failure) => {
-      const { partition, period } = failure
+  /** Failures of calls whose partition no fault touched. */
+  get untouched(): readonly ChaosFailure[] {
+    return this.failures.filter(({ partition, period }) => {
       const isTouched = partition === undefined ? period.partitions.size > 0 : period.partitions.has(partition)
-      return !period.isSpread && !isTouched && !this.wasLate(failure)
+      return !period.isSpread && !isTouched
     })
   }
 
+  /** Those of them whose server answered others in time. */
+  get unexcused(): readonly ChaosFailure[] {
+    return this.untouched.filter((failure) => !this.#wasLate(failure))
+  }
+
   /** Whether the server of the call's partition let a plain client wait, too, while its breaker may have opened and stayed so. */
-  wasLate({ partition, period, afterMs }: ChaosFailure): boolean {
+  #wasLate({ partition, period, afterMs }: ChaosFailure): boolean {
     const homes = partition === undefined ? period.homes : period.homes?.slice(partition, partition + 1)
     const failedMs = period.beganMs + afterMs
     const [sinceMs, lateMs] = [failedMs - 2 * this.#commandTimeoutMs - breakerOpenMs, this.#commandTimeoutMs / 2]
@@ -127,7 +131,12 @@ export class ChaosLedger {
     })
     try {
       await eventually(async () => this.#underWay === 0)
-      await Promise.all(this.sessions.map(async (session) => session.settle(await store.get(session))))
+      const settleSession = async (session: ChaosSession): Promise<void> => {
+        const record = await store.get(session)
+        this.check(session, record, session.expected())
+        session.settle(record)
+      }
+      await Promise.all(this.sessions.map(settleSession))
       const announced = [...this.artefacts.values()].filter(
         ({ id, isAnnounced }) => isAnnounced && !this.claimed.has(id),
       )

@@ -126,7 +126,16 @@ const settle = async (parts: {
   const sweep = async (): Promise<void> => {
     for (const each of stores) await sweepOnce(each, { ledger, random: Math.random, doneShare: 1 })
   }
-  const patiently = <T>(ask: () => Promise<T>): Promise<Exclude<T, false>> => eventually(ask, { timeoutMs: settledMs })
+  /** What is still found when everything that ends by itself has ended. */
+  const lastOf = async (find: () => Promise<readonly string[]>): Promise<readonly string[]> => {
+    let found: readonly string[] = []
+    const isNone = async (): Promise<boolean> => {
+      found = await find()
+      return found.length === 0
+    }
+    await eventually(isNone, { timeoutMs: settledMs }).catch(() => undefined)
+    return found
+  }
   for (const session of ledger.sessions) {
     ledger.check(session, await store.get(session), session.expected())
   }
@@ -139,8 +148,7 @@ const settle = async (parts: {
     const used = new Set(records.map((record) => record?.kv?.artefactId))
     return [...known].filter((id) => !used.has(id))
   }
-  await patiently(async () => (await stuck()).length === 0).catch(() => undefined)
-  const stuckArtefacts = await stuck()
+  const stuckArtefacts = await lastOf(stuck)
   const known = await store.knownArtefacts(ids)
   const vanished = [...ledger.artefacts.values()].filter(
     ({ id, isAnnounced }) => isAnnounced && !known.has(id) && !ledger.claimed.has(id),
@@ -153,13 +161,12 @@ const settle = async (parts: {
     const found = await cluster.keys(`${keyPrefix}*`)
     return found.filter((key) => !/:(?:store|\{\d+\}:[sxw])$/.test(key))
   }
-  await patiently(async () => (await left()).length === 0).catch(() => undefined)
   return {
     stuckArtefacts,
     lostAnnouncements: vanished.flatMap(({ id, isSecured }) => (isSecured ? [id] : [])),
     orphans: ledger.orphans,
     lostTurns: ledger.sessions.reduce((sum, session) => sum + session.lostTurns, 0),
-    leftKeys: await left(),
+    leftKeys: await lastOf(left),
   }
 }
 

@@ -2,8 +2,9 @@ import { expect, test } from '@jest/globals'
 import { allChecks } from '../../../src/commands/doctor/checks/all-checks.ts'
 import { readEnvoyFacts } from '../../../src/commands/doctor/envoy-facts.ts'
 import { diagnose } from '../../../src/commands/doctor/finding.ts'
-import { known, unknown } from '../../../src/commands/doctor/known.ts'
+import { known } from '../../../src/commands/doctor/known.ts'
 import { defaultSettings, type Settings } from '../../../src/commands/doctor/settings.ts'
+import { unaskedFacts } from '../../support/unasked-facts.ts'
 
 const type = (name: string) => ({ '@type': `type.googleapis.com/envoy.${name}` })
 
@@ -37,18 +38,7 @@ const findingsOf = (
     runtime: {},
     stats: {},
   })
-  const nothing = unknown('it was not asked')
-  const others = {
-    gateway: nothing,
-    outside: nothing,
-    redis: nothing,
-    fullCoverage: nothing,
-    engines: nothing,
-    clocks: [],
-    silent: [],
-  }
-  const lua = { contextCache: '', sessionNames: '', read: () => undefined }
-  return diagnose(allChecks, { ...others, settings, envoy: known(envoy), lua }).findings.map(
+  return diagnose(allChecks, { ...unaskedFacts, settings, envoy: known(envoy) }).findings.map(
     ({ severity, check, problem }) => `${severity} ${check}: ${problem}`,
   )
 }

@@ -5,25 +5,10 @@ import { readEngineFacts } from '../../../src/commands/doctor/engine-facts.ts'
 import type { Facts } from '../../../src/commands/doctor/facts.ts'
 import { type Diagnosis, diagnose, renderDiagnosis } from '../../../src/commands/doctor/finding.ts'
 import { readGatewayFacts } from '../../../src/commands/doctor/gateway-facts.ts'
-import { type Known, known, unknown } from '../../../src/commands/doctor/known.ts'
-import { defaultSettings } from '../../../src/commands/doctor/settings.ts'
+import { type Known, known } from '../../../src/commands/doctor/known.ts'
+import { unaskedFacts } from '../../support/unasked-facts.ts'
 
-const nothing = unknown('it was not asked')
-
-const diagnoseFacts = (facts: Partial<Facts>): Diagnosis =>
-  diagnose(allChecks, {
-    settings: defaultSettings(),
-    silent: [],
-    gateway: nothing,
-    envoy: nothing,
-    outside: nothing,
-    redis: nothing,
-    fullCoverage: nothing,
-    engines: nothing,
-    clocks: [],
-    lua: { contextCache: '', sessionNames: '', read: () => undefined },
-    ...facts,
-  })
+const diagnoseFacts = (facts: Partial<Facts>): Diagnosis => diagnose(allChecks, { ...unaskedFacts, ...facts })
 
 /** `error pods-agree: …` */
 const linesOf = (facts: Partial<Facts>): readonly string[] =>
@@ -122,7 +107,7 @@ describe('the gateway', () => {
     ]
     const ready = { ready: true, reasons: [], pools: [{ name: 'default', connector: 'none', pods }], warnings: [] }
     const facts = readGatewayFacts({ ...ready, ...changes })
-    return facts === undefined ? nothing : known(facts)
+    return facts === undefined ? unaskedFacts.gateway : known(facts)
   }
   const warning = (kind: string) => ({ kind, subject: 'a:1', text: 'It does.', sinceSeconds: 1 })
 

@@ -2,8 +2,8 @@ import { expect, test } from '@jest/globals'
 import { allChecks } from '../../../src/commands/doctor/checks/all-checks.ts'
 import { asksGateway, forwardingRoutes, readEnvoyFacts } from '../../../src/commands/doctor/envoy-facts.ts'
 import { diagnose } from '../../../src/commands/doctor/finding.ts'
-import { known, unknown } from '../../../src/commands/doctor/known.ts'
-import { defaultSettings } from '../../../src/commands/doctor/settings.ts'
+import { known } from '../../../src/commands/doctor/known.ts'
+import { unaskedFacts } from '../../support/unasked-facts.ts'
 
 const type = (name: string) => ({ '@type': `type.googleapis.com/${name}` })
 const extProc = (name: string, cluster: string, namespaces: readonly string[]) => ({
@@ -112,18 +112,8 @@ const controlled = (options: { readonly source: object; readonly pendingOverflow
   })
 
 const examine = (envoy: ReturnType<typeof controlled>) => {
-  const nothing = unknown('it was not asked')
-  const others = {
-    gateway: nothing,
-    outside: nothing,
-    redis: nothing,
-    fullCoverage: nothing,
-    engines: nothing,
-    clocks: [],
-    silent: [],
-  }
   const files = { contextCache: contextLua, sessionNames: '', read: () => undefined }
-  return diagnose(allChecks, { ...others, settings: defaultSettings(), envoy: known(envoy), lua: files })
+  return diagnose(allChecks, { ...unaskedFacts, envoy: known(envoy), lua: files })
 }
 
 test('routes and filters of a control plane are those of its listeners', () => {
