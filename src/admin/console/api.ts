@@ -1,6 +1,5 @@
 import type {
   Overview,
-  Pool,
   Sample,
   SessionLife,
   SessionPage,
@@ -60,10 +59,6 @@ export const eventsUrl = new URL('api/events', base)
 
 /** What the gateway does now and did in the last ten minutes. */
 export const readOverview = (): Promise<Overview & { readonly samples: readonly Sample[] }> => read('api/overview')
-
-/** All pods. */
-export const readPools = async (): Promise<readonly Pool[]> =>
-  (await read<{ readonly pools: readonly Pool[] }>('api/pods')).pools
 
 /** Which sessions a list shows; empty: all. */
 export interface SessionFilter {
