@@ -13,6 +13,7 @@ import { machineNow, machineText, say } from '../bench-process.ts'
 import { readOptions } from '../read-options.ts'
 import { causeFaults } from './faults.ts'
 import { Ledger } from './ledger.ts'
+import { memoryInUse } from './memory-in-use.ts'
 import { growthOf, sampleOf, type Watched } from './process-samples.ts'
 import { noteRedisStalls } from './redis-stalls.ts'
 import { soakReport } from './report.ts'
@@ -24,6 +25,8 @@ const options = readOptions('Mixed traffic with faults on real parts.', {
 })
 const minutes = Number(options.minutes)
 const sampleEveryMs = 2_000
+/** A collection stops the process for some tens of milliseconds. */
+const collectEveryMs = 10_000
 /** In a shorter run caches still fill. */
 const leastMinutesForMemory = 20
 const mostGrowth = 0.05
@@ -80,17 +83,23 @@ const run = async (): Promise<boolean> => {
       await delay(sampleEveryMs, undefined, { signal: until }).catch(() => undefined)
     }
   }
+  const inUse: number[] = []
+  const collect = async (): Promise<void> => {
+    while (!until.aborted) {
+      inUse.push(await memoryInUse(stack.inspectorPort))
+      await delay(collectEveryMs, undefined, { signal: until }).catch(() => undefined)
+    }
+  }
   say(`soak of ${minutes} minutes at ${stack.url}`)
   const watch = noteRedisStalls(stack.redisUrl, ledger)
   const faults = causeFaults(stack, ledger, until)
-  await Promise.all([sendTraffic({ stack, ledger, until }), faults, sample()])
+  await Promise.all([sendTraffic({ stack, ledger, until }), faults, sample(), collect()])
   await watch.terminate()
   say('traffic has ended; waiting until nothing is owned')
   await deleteAll(stack)
   const leftovers = await leftoversOf(stack)
-  process.stdout.write(`${soakReport({ ledger, watched, leftovers, minutes, machine: machineText(machine) })}\n`)
-  const grows = watched.filter(({ name }) => name === 'gateway 0').some((each) => growthOf(each) > mostGrowth)
-  const isFlat = minutes < leastMinutesForMemory || !grows
+  process.stdout.write(`${soakReport({ ledger, watched, inUse, leftovers, minutes, machine: machineText(machine) })}\n`)
+  const isFlat = minutes < leastMinutesForMemory || growthOf(inUse) <= mostGrowth
   return ledger.unexcused.length === 0 && leftovers.files.length + leftovers.keys.length === 0 && isFlat
 }
 

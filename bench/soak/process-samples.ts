@@ -25,20 +25,14 @@ export interface Watched {
   readonly samples: ProcessSample[]
 }
 
-/**
- * How much the least of the last quarter is above that of the quarter before it, as a share: what is kept. In between,
- * memory swings by what is not collected yet, up to the 64 MiB of a gateway's young generation.
- */
-export const growthOf = (watched: Watched): number => {
-  const [before = 0, last = Number.NaN] = quartersOf(watched).slice(-2)
+/** The least of each quarter of the values, in their order; `Infinity` where it has none. */
+export const leastOfQuarters = (values: readonly number[]): readonly number[] => {
+  const quarter = Math.floor(values.length / 4)
+  return [0, 1, 2, 3].map((index) => Math.min(...values.slice(index * quarter, (index + 1) * quarter)))
+}
+
+/** How much the least of the last quarter is above that of the quarter before it, as a share: what is kept. */
+export const growthOf = (values: readonly number[]): number => {
+  const [before = 0, last = Number.NaN] = leastOfQuarters(values).slice(-2)
   return before > 0 && Number.isFinite(last) ? last / before - 1 : 0
 }
-
-/** The least memory of each quarter, bytes. */
-export const quartersOf = ({ samples }: Watched): readonly number[] => {
-  const quarter = Math.floor(samples.length / 4)
-  return [0, 1, 2, 3].map((index) => leastOf(samples.slice(index * quarter, (index + 1) * quarter)))
-}
-
-const leastOf = (samples: readonly ProcessSample[]): number =>
-  Math.min(...samples.map(({ residentBytes }) => residentBytes))

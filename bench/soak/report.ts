@@ -1,15 +1,17 @@
 import type { Failure, Ledger } from './ledger.ts'
-import { growthOf, quartersOf, type Watched } from './process-samples.ts'
+import { growthOf, leastOfQuarters, type Watched } from './process-samples.ts'
 
 /** What a soak came to, as tables. */
 export const soakReport = (soak: {
   readonly ledger: Ledger
   readonly watched: readonly Watched[]
+  /** Of the gateway that is never killed, after collections, bytes. */
+  readonly inUse: readonly number[]
   readonly leftovers: { readonly files: readonly string[]; readonly keys: readonly string[] }
   readonly minutes: number
   readonly machine: string
 }): string => {
-  const { ledger, watched, leftovers } = soak
+  const { ledger, watched, inUse, leftovers } = soak
   const faults = countsOf(ledger.faults.map(({ name }) => name))
   return [
     `Soak of ${soak.minutes} minutes, ${soak.machine}`,
@@ -24,22 +26,15 @@ export const soakReport = (soak: {
     ),
     `Turns: ${listOf([...ledger.cache])}. Faults: ${listOf([...faults])}.`,
     tableOf(
-      [
-        'process',
-        'MiB at start',
-        'at end',
-        'least of each quarter',
-        'growth in the last',
-        'handles at start',
-        'at end',
-      ],
+      ['process', 'resident MiB at start', 'at end', 'least of each quarter', 'handles at start', 'at end'],
       watched.map((each) => {
         const [first, last] = [each.samples.at(0), each.samples.at(-1)]
-        const growth = `${(100 * growthOf(each)).toFixed(1)} %`
-        const quarters = quartersOf(each).map((residentBytes) => mib({ residentBytes }))
-        return [each.name, mib(first), mib(last), quarters.join(' / '), growth, first?.handles ?? 0, last?.handles ?? 0]
+        const quarters = quartersText(each.samples.map(({ residentBytes }) => residentBytes))
+        const [firstMib, lastMib] = [first, last].map((sample) => mib(sample?.residentBytes ?? 0))
+        return [each.name, firstMib ?? '', lastMib ?? '', quarters, first?.handles ?? 0, last?.handles ?? 0]
       }),
     ),
+    `In use by gateway 0 after a collection, least of each quarter: ${quartersText(inUse)} MiB; growth in the last ${(100 * growthOf(inUse)).toFixed(1)} %.`,
     `Left that nobody owns: ${leftovers.files.length} KV files, ${leftovers.keys.length} keys of Redis.`,
     ...[...leftovers.files, ...leftovers.keys].slice(0, 10),
     ...ledger.unexcused.slice(0, 10).map((failure) => failureLine(failure, ledger)),
@@ -65,8 +60,9 @@ const tableOf = (head: readonly string[], rows: readonly (readonly (string | num
     ...rows.map((row) => `| ${row.join(' | ')} |`),
   ].join('\n')
 
-const mib = (sample: { readonly residentBytes: number } | undefined): string =>
-  ((sample?.residentBytes ?? 0) / 1_048_576).toFixed(0)
+const mib = (bytes: number): string => (bytes / 1_048_576).toFixed(0)
+
+const quartersText = (bytes: readonly number[]): string => leastOfQuarters(bytes).map(mib).join(' / ')
 
 const failureLine = ({ kind, what, fromMs, untilMs }: Failure, { faults }: Ledger): string => {
   const last = faults.findLast((fault) => fault.fromMs <= fromMs)

@@ -25,6 +25,8 @@ export interface SoakStack {
   readonly redis: SoakProcess
   readonly gateways: readonly [SoakProcess, SoakProcess]
   readonly adminUrls: readonly string[]
+  /** Of the first gateway. */
+  readonly inspectorPort: number
   readonly pods: readonly SoakProcess[]
   /** Names of the KV files in the store. */
   kvFiles(): Promise<readonly string[]>
@@ -49,8 +51,9 @@ const startYielding = async (options: StartEngineOptions): Promise<RunningEngine
 export const startSoakStack = async (children: Children, folder: string): Promise<SoakStack> => {
   const kvDirectory = join(folder, 'kv')
   await mkdir(kvDirectory)
-  const ports = await freePorts(1 + 1 + 4 + podCount)
+  const ports = await freePorts(1 + 1 + 4 + podCount + 1)
   const port = (index: number): number => ports[index] ?? 0
+  const inspectorPort = port(6 + podCount)
   const processOf = async (name: string, start: () => Promise<{ readonly child: ManagedChild }>) => {
     let { child } = await start()
     const startAgain = async (): Promise<void> => {
@@ -88,6 +91,7 @@ export const startSoakStack = async (children: Children, folder: string): Promis
         adminPort: port(4 + index),
         env: {
           PATH: process.env['PATH'],
+          ...(index === 0 ? { NODE_OPTIONS: `--inspect=127.0.0.1:${inspectorPort}` } : {}),
           CTX_TENANT_SECRET: secret,
           CTX_LOG_LEVEL: 'error',
           CTX_REAPER_INTERVAL_MS: '500',
@@ -120,6 +124,7 @@ export const startSoakStack = async (children: Children, folder: string): Promis
     redis,
     gateways,
     adminUrls: [4, 5].map((index) => `http://127.0.0.1:${port(index)}`),
+    inspectorPort,
     pods,
     kvFiles: async () => (await readdir(kvDirectory)).filter((name) => name.startsWith('ctx-')),
   }

@@ -1,12 +1,4 @@
-import type {
-  Overview,
-  Sample,
-  SessionLife,
-  SessionPage,
-  TenantErasure,
-  TenantLimits,
-  TenantUse,
-} from './contract.ts'
+import type { Overview, Sample, SessionLife, SessionPage, TenantErasure, TenantLimits, TenantUse } from './contract.ts'
 
 /** The API lies beside the page, whatever prefix a proxy puts before both. */
 const base = new URL('../', document.baseURI)
