@@ -18,6 +18,8 @@ const maxTries = 3
 /** How long a turn waits for one of its session that is not reported or saved yet, or which holds the last slot. */
 const maxWaitMs = 500
 const pollMs = 20
+/** A look that is younger still shows who uses a slot. A busy engine answers another one only after its next batch. */
+const freshLookMs = 50
 
 interface Search {
   readonly turn: StartingTurn
@@ -98,6 +100,7 @@ const tryOnce = async (parts: Parts, search: Search): Promise<Found | 'taken' | 
     return without(parts, search, presence, 'not_attached')
   }
   search.seen = seen
+  const lookedMs = performance.now()
   const { slots, fingerprint } = seen
   const claimed = await claim(parts, search, slots)
   if (claimed.kind === 'wait') return 'wait'
@@ -106,7 +109,7 @@ const tryOnce = async (parts: Parts, search: Search): Promise<Found | 'taken' | 
   const place = { pod, slot: before.id, turnId }
   parts.claims.add(place)
   const resident = residentIn(search, claimed.content, before)
-  const presence = resident ?? (await loadArtefact(parts, { ...search, place, fingerprint }))
+  const presence = resident ?? (await loadArtefact(parts, { ...search, place, fingerprint, lookedMs }))
   if (presence === 'taken' || !(await isStillHeld(parts, { ...search, place }))) {
     await releaseSlot(parts, place)
     return 'taken'
@@ -152,6 +155,8 @@ interface EmptySlot extends Search {
   readonly place: SlotTurn
   /** Of the engine. */
   readonly fingerprint: string
+  /** When the slot was seen idle. */
+  readonly lookedMs: number
 }
 
 /**
@@ -174,10 +179,7 @@ const loadArtefact = async (parts: Parts, empty: EmptySlot): Promise<KvPresence 
     return { kind: 'miss', reason: 'kv_missing', gone: true }
   }
   if ('cause' in opened) return miss(signal.aborted ? 'load_timeout' : 'load_failed', opened.cause)
-  // An engine accepts a load into a busy slot and does it once the slot is idle: a look right before shows its user.
-  const { slots } = await parts.engines.look(place.pod, empty.placeSignal).catch(() => ({ slots: [] }))
-  const seen = slots.find(({ id }) => id === place.slot)
-  if (seen === undefined || seen.busy || !(await isStillHeld(parts, empty))) {
+  if (!(await isStillIdle(parts, empty)) || !(await isStillHeld(parts, empty))) {
     await opened.close()
     return 'taken'
   }
@@ -189,6 +191,13 @@ const loadArtefact = async (parts: Parts, empty: EmptySlot): Promise<KvPresence 
   parts.lateLoads.set(turnId, loading)
   follow(parts, loading)
   return late(empty)
+}
+
+/** An engine accepts a load into a busy slot, and does it once the slot is idle. */
+const isStillIdle = async ({ engines }: Parts, { place, placeSignal, lookedMs }: EmptySlot): Promise<boolean> => {
+  if (performance.now() - lookedMs < freshLookMs) return true
+  const { slots } = await engines.look(place.pod, placeSignal).catch(() => ({ slots: [] }))
+  return slots.find(({ id }) => id === place.slot)?.busy === false
 }
 
 const restore = async (
