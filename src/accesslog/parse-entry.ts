@@ -96,12 +96,12 @@ const wholeNumber = (text: string | undefined): number | undefined => {
   return Number.isSafeInteger(number) ? number : undefined
 }
 
-/** `10.0.0.1:8000`, `[fd00::1]:8000`; undefined for a Unix socket. */
+/** `10.0.0.1:8000`, `[fd00::1]:8000`; undefined for a Unix socket. A copy: a part of a text keeps the whole in memory. */
 const hostAndPort = (address: string | undefined): string | undefined => {
   const colon = address?.lastIndexOf(':') ?? -1
   if (address === undefined || colon < 1) return undefined
   const port = wholeNumber(address.slice(colon + 1)) ?? 0
-  return port >= 1 && port <= maxPort ? address : undefined
+  return port >= 1 && port <= maxPort ? Buffer.from(address).toString() : undefined
 }
 
 /** Envoy's response flags, by their short names: the client closed or reset its side before the answer had ended. */

@@ -3,6 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import { parse, parseAllDocuments } from 'yaml'
 import { type ParsedEntry, parseEntry } from '../../../src/accesslog/parse-entry.ts'
 import type { EndedTurn } from '../../../src/context/context-cache-manager.ts'
+import { usedBytes } from '../../support/used-bytes.ts'
 import { answered, entryOf, type Said, separator } from './log-entries.ts'
 
 const turnOf = (said: Said): EndedTurn => {
@@ -23,6 +24,16 @@ test('a completed turn is read with all its fields', () => {
     ttfbMs: 1002.5,
     isStream: false,
   })
+})
+
+test('the address of a pod does not keep its entry in memory', () => {
+  const usage = JSON.stringify({ note: 'x'.repeat(64 * 1024) })
+  const before = usedBytes()
+
+  const addresses = Array.from({ length: 256 }, (_, index) => turnOf({ usage, requestKey: `key-${index}` }).servedBy)
+
+  expect(usedBytes() - before).toBeLessThan(4 * 1024 * 1024)
+  expect(addresses).toHaveLength(256)
 })
 
 const text = readFileSync(new URL('../../../envoy.yaml', import.meta.url), 'utf8')

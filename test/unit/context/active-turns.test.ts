@@ -1,6 +1,4 @@
 import { setImmediate } from 'node:timers/promises'
-import { getHeapStatistics, setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { describe, expect, test } from '@jest/globals'
 import type { ForwardDecision } from '../../../src/context/context-cache-manager.ts'
 import {
@@ -16,6 +14,7 @@ import { watchedScope } from '../../support/gateway-request.ts'
 import { createLatch } from '../../support/latch.ts'
 import { admissionBy, planOf } from '../../support/planned-admission.ts'
 import { wholeAnswer } from '../../support/turn-end.ts'
+import { usedBytes } from '../../support/used-bytes.ts'
 
 const createBench = () => {
   const admission = admissionBy(planOf({ requirements: ['prefill=R1:1'], resources: ['R1:2'] }, [podA]))
@@ -177,13 +176,6 @@ describe('a turn', () => {
 })
 
 test('keys that a peer makes up take little memory', async () => {
-  setFlagsFromString('--expose-gc')
-  const collectGarbage: () => void = runInNewContext('gc')
-  const usedBytes = (): number => {
-    collectGarbage()
-    const { used_heap_size, external_memory } = getHeapStatistics()
-    return used_heap_size + external_memory
-  }
   const { gateway } = createBench()
   const longText = 'x'.repeat(1024 * 1024)
   const before = usedBytes()
