@@ -160,7 +160,7 @@ export const startStack = async (options: StackOptions = {}): Promise<Stack> => 
         keepsResponses: options.env?.['CTX_RESPONSES_STORE'] === 'true',
       },
       change: (text) => {
-        const patient = options.envoyWaits === undefined ? text.replaceAll(/timeout: [12]s/g, 'timeout: 60s') : text
+        const patient = options.envoyWaits === undefined ? text.replaceAll(/timeout: [125]s/g, 'timeout: 60s') : text
         return options.envoyConfig?.(patient) ?? patient
       },
       concurrency: 1,

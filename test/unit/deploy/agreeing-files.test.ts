@@ -3,6 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import { parseAllDocuments } from 'yaml'
 import { z } from 'zod'
 import { filterHeaders } from '../../../src/context/context-cache-manager.ts'
+import { leaseMs } from '../../../src/kvcache/llamacpp-slots/open-claims.ts'
 import { namesInEnvoy } from '../../support/envoy-names.ts'
 import { essential, load } from '../config/load.ts'
 
@@ -17,6 +18,8 @@ const files = {
   chart: 'deploy/helm/context-cache-gateway/values.yaml',
 } as const
 
+const istio = 'deploy/helm/context-cache-gateway/templates/inference-pool.yaml'
+
 const units: Readonly<Record<string, number>> = { '': 1, s: 1, ms: 0.001, Ki: 1024, Mi: 1024 ** 2 }
 
 /** `600s`, `16Mi`, `16777216`: seconds or bytes. */
@@ -25,6 +28,12 @@ const amountOf = (value: unknown): unknown => {
   const factor = units[unit]
   return number === '' || factor === undefined ? value : Number(number) * factor
 }
+
+/** The keepalive of each HTTP/2 connection that a file configures, in seconds. */
+const pingsOf = (path: string): readonly { readonly interval: number; readonly timeout: number }[] =>
+  [...textOf(path).matchAll(/connection_?keepalive: \{ interval: (\d+)s, timeout: (\d+)s \}/gi)].map(
+    ([, interval, timeout]) => ({ interval: Number(interval), timeout: Number(timeout) }),
+  )
 
 /** All values that stand in a file under these names, in whatever depth: each once. */
 const valuesOf = (file: keyof typeof files, ...names: readonly string[]): readonly unknown[] => {
@@ -60,6 +69,17 @@ describe('the files of deploy and the defaults of the gateway', () => {
     expect(
       valuesOf('envoy', 'message_timeout').every((least) => Number(least) * 1000 > sessions.commandTimeoutMs),
     ).toBe(true)
+  })
+
+  test('give a gateway that stands still up after as long, before its slots are taken', () => {
+    const pings = [...Object.values(files), istio].flatMap(pingsOf)
+    expect(pings).toHaveLength(7)
+    const [timeout, ...others] = new Set(pings.map((ping) => ping.timeout))
+    expect(others).toEqual([])
+    expect(Number(timeout) * 1000).toBeLessThan(leaseMs)
+    // Envoy Gateway refuses anything else.
+    const onEnvoyGateway = [files.envoyGateway, files.envoyGatewayResponses].flatMap(pingsOf)
+    expect(onEnvoyGateway.filter((ping) => ping.timeout >= ping.interval)).toEqual([])
   })
 
   test('wait as long for an answer, also when a part is stopped', () => {
