@@ -19,6 +19,7 @@ const serial = [
   '<rootDir>/test/integration/processes/kill-nine.test.ts',
   '<rootDir>/test/integration/processes/gateways-killed.test.ts',
   '<rootDir>/test/integration/faults/many-streams.test.ts',
+  '<rootDir>/test/integration/faults/recovery.test.ts',
   '<rootDir>/test/integration/extproc/creates.test.ts',
 ]
 

@@ -2,8 +2,8 @@ import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ManagedChild } from '../../../playground/child-process.ts'
-import { freePorts } from '../../../playground/free-port.ts'
-import { startEngine } from '../../../playground/start-engine.ts'
+import { freePort, freePorts } from '../../../playground/free-port.ts'
+import { type RunningEngine, startEngine } from '../../../playground/start-engine.ts'
 import { type RunningEnvoy, startEnvoy } from '../../../playground/start-envoy.ts'
 import { type RunningGateway, startGateway } from '../../../playground/start-gateway.ts'
 import { type RunningRedis, type StartRedisOptions, startRedis } from '../../../playground/start-redis.ts'
@@ -12,8 +12,11 @@ import { type RunningRedis, type StartRedisOptions, startRedis } from '../../../
 export interface StackPod {
   /** `127.0.0.1:8080`, as Envoy and the gateway name it. */
   readonly address: string
+  /** The process that runs now. */
   readonly child?: ManagedChild
-  /** Closes a pod that is no process. */
+  /** Starts the process again on its port, after its end. */
+  startAgain?(): Promise<void>
+  /** Ends a pod that is no process, or not always the same one. */
   stop?(): Promise<void>
 }
 
@@ -71,14 +74,29 @@ export const embeddedPods =
     } = {},
   ) =>
   (kvDirectory: string): Promise<readonly StackPod[]> => {
-    const start = (index: number): Promise<StackPod> =>
-      startEngine({
-        name: `pod-${index}`,
-        kvDirectory,
-        slots: options.slots ?? 4,
-        contextTokensPerSlot: options.contextTokensPerSlot ?? 4096,
-        extraArguments: ['--log-level', 'warn', ...(options.arguments ?? [])],
-      })
+    const start = async (index: number): Promise<StackPod> => {
+      const port = await freePort()
+      const launch = (): Promise<RunningEngine> =>
+        startEngine({
+          name: `pod-${index}`,
+          kvDirectory,
+          port,
+          slots: options.slots ?? 4,
+          contextTokensPerSlot: options.contextTokensPerSlot ?? 4096,
+          extraArguments: ['--log-level', 'warn', ...(options.arguments ?? [])],
+        })
+      let engine = await launch()
+      return {
+        address: engine.address,
+        get child() {
+          return engine.child
+        },
+        startAgain: async () => {
+          engine = await launch()
+        },
+        stop: async () => void (await engine.child.stop()),
+      }
+    }
     return Promise.all(Array.from({ length: options.count ?? 2 }, (_, index) => start(index)))
   }
 
