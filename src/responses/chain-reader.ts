@@ -21,10 +21,13 @@ export interface ChainNode extends NodeItems {
 }
 
 /** Undefined: sealed with another secret, or damaged. */
-export const openHandle = (keys: HistoryKeys, { tenant, id }: Owned, handle: Handle): OpenHandle | undefined => {
-  const secrets = keys.openHandle(tenant, id, handle.sealed)
-  if (secrets === undefined) return undefined
-  return { tenant, id, name: keys.nameOf(tenant, id), handle, secrets, nodes: nodesOf(readPath(handle.path)) }
+export const openHandle = (
+  keys: HistoryKeys,
+  named: Pick<OpenHandle, 'tenant' | 'id' | 'name'>,
+  handle: Handle,
+): OpenHandle | undefined => {
+  const secrets = keys.openHandle(named.tenant, named.id, handle.sealed)
+  return secrets && { ...named, handle, secrets, nodes: nodesOf(readPath(handle.path)) }
 }
 
 /** All nodes of a chain. Undefined: one is gone, since its handle was read before. */

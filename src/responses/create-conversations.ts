@@ -29,7 +29,7 @@ export const createConversations = (parts: {
     const outcome = await store.hold({ tenant, name, turnId, lockMs })
     if (outcome.kind !== 'held') return outcome
     try {
-      const found = openHandle(keys, { tenant, id }, outcome.handle)
+      const found = openHandle(keys, { tenant, id, name }, outcome.handle)
       return found === undefined ? { kind: 'unknown' } : await change(found, turnId)
     } finally {
       await store.release({ tenant, name, turnId })

@@ -26,8 +26,9 @@ export const createResponseHistory = (options: {
   const appendNode = createNodeAppender({ store, keys, limits })
 
   const find = async ({ tenant, id }: Owned): Promise<OpenHandle | undefined> => {
-    const handle = await store.find({ tenant, name: keys.nameOf(tenant, id) })
-    return handle && openHandle(keys, { tenant, id }, handle)
+    const name = keys.nameOf(tenant, id)
+    const handle = await store.find({ tenant, name })
+    return handle && openHandle(keys, { tenant, id, name }, handle)
   }
 
   /** The handle that a turn continues; a conversation is held for it. */
@@ -37,9 +38,10 @@ export const createResponseHistory = (options: {
   ): Promise<OpenHandle | Exclude<OpenOutcome['kind'], 'found'>> => {
     if (continued.kind === 'response') return (await find({ tenant, id: continued.id })) ?? 'unknown'
     const { id, turnId, lockMs } = continued
-    const outcome = await store.hold({ tenant, name: keys.nameOf(tenant, id), turnId, lockMs })
+    const name = keys.nameOf(tenant, id)
+    const outcome = await store.hold({ tenant, name, turnId, lockMs })
     if (outcome.kind !== 'held') return outcome.kind
-    return openHandle(keys, { tenant, id }, outcome.handle) ?? 'unknown'
+    return openHandle(keys, { tenant, id, name }, outcome.handle) ?? 'unknown'
   }
 
   const release: ResponseHistory['release'] = ({ tenant, conversationId, turnId }) =>
