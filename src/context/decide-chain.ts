@@ -16,6 +16,8 @@ export type DecideChain = (
   turn: {
     readonly body: Buffer
     readonly api: InferenceApi
+    /** The client's, without the history. Its members but for the prompt are those of `body`. */
+    readonly asked: Buffer
     readonly root: string
     /** The chain has a turn already. */
     readonly isContinued: boolean
@@ -51,14 +53,15 @@ export const createDecideChain =
     },
     settings: DecideChainSettings,
   ): DecideChain =>
-  async (request, { body, api, root, isContinued }, scope) => {
+  async (request, { body, api, asked, root, isContinued }, scope) => {
     const ids = request.header('x-session-id')
     const [id] = ids
     if (id !== undefined && ids.length === 1 && isSessionId(id))
       return parts.useSession({ request, id, cached: undefined, body, scope })
     if (containsSessionId(ids)) throw new GatewayError('invalid_session_id', { param: 'x-session-id' })
     const { names: kinds } = settings.implicit
-    const told = await parts.slices.run(readNamedBody(body, { api, kinds, limits: settings }), scope.signal)
+    const reading = readNamedBody(asked, { api, kinds, limits: settings, promptBody: body })
+    const told = await parts.slices.run(reading, scope.signal)
     const own = conversationNameOf(request, kinds, told?.members)
     const name = own ?? { kind: chainKind, name: root }
     const prompt = told?.prompt

@@ -160,7 +160,13 @@ export const createKeptResponses = (
       scope.releaseBody()
       const decision = await parts.decideChain(
         request,
-        { api: engineTurn.api, body: engineTurn.body, root: chain.root, isContinued: chain.items.length > 0 },
+        {
+          api: engineTurn.api,
+          body: engineTurn.body,
+          asked: body,
+          root: chain.root,
+          isContinued: chain.items.length > 0,
+        },
         scope,
       )
       const { leftOut = 0 } = turn.asked

@@ -40,12 +40,16 @@ export interface NamedBody {
 /** Reads a body, whatever is odd about which makes it undefined. In slices. */
 export function* readNamedBody(
   body: Buffer,
-  {
-    api,
-    kinds,
-    limits,
-  }: { readonly api: InferenceApi; readonly kinds: readonly string[]; readonly limits: JsonLimits },
+  options: {
+    /** Of the prompt. */
+    readonly api: InferenceApi
+    readonly kinds: readonly string[]
+    readonly limits: JsonLimits
+    /** The body in which the whole prompt stands. Default: the same. */
+    readonly promptBody?: Buffer
+  },
 ): SlicedWork<NamedBody | undefined> {
+  const { api, kinds, limits, promptBody = body } = options
   const names = kinds.flatMap((kind) => (kind.startsWith(bodyNamePrefix) ? [kind.slice(bodyNamePrefix.length)] : []))
   const scan = yield* scanJsonObject(body, limits, ['model', 'prompt_cache_retention', ...names])
   if (scan.kind !== 'object') return undefined
@@ -61,8 +65,8 @@ export function* readNamedBody(
       return text === undefined ? [] : [[name, text] as const]
     }),
   )
-  const marks = yield* promptMarks(body, api)
-  const asksForAnHour = (yield* findBytes(body.subarray(0, maxMarkedBytes), anHour)) !== -1
+  const marks = yield* promptMarks(promptBody, api)
+  const asksForAnHour = (yield* findBytes(promptBody.subarray(0, maxMarkedBytes), anHour)) !== -1
   const asked = [textOf('prompt_cache_retention') ?? '', asksForAnHour ? '1h' : '']
   const ttlSeconds = Math.max(...asked.map((retention) => retentions.get(retention) ?? 0))
   return { prompt: { model, marks, ttlSeconds }, members }
