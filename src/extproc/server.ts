@@ -12,6 +12,7 @@ import { createHealthCheck, createHealthWatch, type HealthState } from './health
 import { createListener, type ListenAddress, type Listener, type RefusedPeer } from './listener.ts'
 import { createProcessMethod } from './process-method.ts'
 import type { ProcessHooks } from './process-stream.ts'
+import { forgetReceived } from './received-messages.ts'
 import { createSelfSigned } from './self-signed.ts'
 import { followTlsFiles, readTlsFiles, type TlsFiles } from './tls-files.ts'
 
@@ -77,6 +78,7 @@ export const createExtProcServer = (options: ExtProcServerOptions) => {
 
   const addStreams = <In, Out>(method: StreamMethod<In, Out>): void => {
     const handle: handleBidiStreamingCall<In, Out> = (duplex) => {
+      forgetReceived(duplex)
       const stream: ServedStream = serveStream(duplex, method, {
         fault: (error) => hooks.fault(error),
         closed: () => {

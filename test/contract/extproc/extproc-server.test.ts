@@ -4,14 +4,18 @@ import { connect as connectHttp2 } from 'node:http2'
 import { connect as connectSocket, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { status } from '@grpc/grpc-js'
 import { describe, expect, jest, test } from '@jest/globals'
 import type { HeadersDecision } from '../../../src/context/context-cache-manager.ts'
 import { eventually } from '../../support/eventually.ts'
 import { field, struct } from '../../unit/extproc/protobuf-bytes.ts'
+import { createEventLog } from './event-log.ts'
 import { buffered, type Fixture, paths, requestBody, requestHeaders, useFixture } from './extproc-fixture.ts'
 import type { RawClient } from './raw-client.ts'
 
+setFlagsFromString('--expose-gc')
 const { cleanups, connect, prepare, start, startHolding } = useFixture()
 
 describe('ext_proc', () => {
@@ -37,6 +41,43 @@ describe('ext_proc', () => {
     const session = connectHttp2(`http://127.0.0.1:${'port' in address ? address.port : 0}`)
     cleanups.push(() => session.destroy())
     await eventually(async () => expect(session.state.remoteWindowSize).toBe(16 * 1024 * 1024))
+  })
+
+  test('requests that wait hold no bodies that were read', async () => {
+    const [count, bytes] = [80, 100_000]
+    const length = field(1, field(1, 'content-length'), field(3, String(bytes)))
+    const log = createEventLog()
+    const never = new Promise<never>(() => {})
+    const decide = (): Promise<never> => {
+      log.note('read')
+      return never
+    }
+    const { address } = await start({ onHeaders: async () => ({ kind: 'need-body', decide }) }, undefined, log)
+    // The client of grpc-js holds what it sends, too.
+    const session = connectHttp2(`http://127.0.0.1:${'port' in address ? address.port : 0}`, { maxSessionMemory: 100 })
+    cleanups.push(() => session.destroy())
+    const gc = runInNewContext('gc')
+    gc()
+    const before = process.memoryUsage().arrayBuffers
+    for (let index = 0; index < count; index += 1) {
+      const stream = session.request({
+        ':method': 'POST',
+        ':path': paths.process,
+        'content-type': 'application/grpc',
+        te: 'trailers',
+      })
+      stream.on('error', () => {})
+      for (const message of [Buffer.concat([field(2, field(1, length)), buffered]), requestBody(Buffer.alloc(bytes))]) {
+        const head = Buffer.alloc(5)
+        head.writeUInt32BE(message.length, 1)
+        stream.write(Buffer.concat([head, message]))
+      }
+    }
+    await log.noted('read', count)
+    await eventually(() => {
+      gc()
+      expect(process.memoryUsage().arrayBuffers - before).toBeLessThan((count * bytes) / 3)
+    })
   })
 
   test('an unknown method is refused', async () => {
