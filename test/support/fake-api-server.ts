@@ -82,7 +82,10 @@ export const startFakeApiServer = async (): Promise<FakeApiServer> => {
     const matches = selectorOf(query)
     if (!isWatch) {
       const items = [...collection(path).values()].filter(matches)
-      return answer(200, { metadata: { resourceVersion: String(version) }, items })
+      const start = Number(query.get('continue') ?? 0)
+      const end = start + Number(query.get('limit') ?? items.length)
+      const more = end < items.length ? { continue: String(end) } : {}
+      return answer(200, { metadata: { resourceVersion: String(version), ...more }, items: items.slice(start, end) })
     }
     if (behaviour === 'forbids watches') return answer(403, status(403))
     if (isExpired) {

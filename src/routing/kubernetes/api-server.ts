@@ -32,8 +32,8 @@ export class ApiServerFault extends Error {
   }
 }
 
-/** A list of 10,000 pods has some 100 MB. */
-const maxAnswerBytes = 256 * 1024 * 1024
+/** A page of a list has some 100 KiB; if each of its objects were as large as etcd takes, 40 MiB. */
+const maxAnswerBytes = 64 * 1024 * 1024
 /** etcd takes objects of up to 1.5 MiB. */
 const maxEventLength = 2 * 1024 * 1024
 /** A peer that is gone without a word is noticed 10 s later. */

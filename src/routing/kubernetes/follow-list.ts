@@ -4,11 +4,13 @@ import type { ListChange } from '../pod-monitor.ts'
 import { errorReason } from '../pod-probe.ts'
 import { type ApiServer, ApiServerFault } from './api-server.ts'
 
-const meta = z.object({ resourceVersion: z.string() })
+const meta = z.object({ resourceVersion: z.string(), continue: z.string().optional() })
 const item = z.looseObject({ metadata: z.looseObject({ uid: z.string() }) })
 const list = z.object({ metadata: meta, items: z.array(item) })
 const event = z.object({ type: z.string(), object: z.unknown() })
 
+/** Objects of one answer, each of which is parsed at once. A pod has some 10 KiB, a full slice some 30 KiB. */
+const pageObjects = 25
 const firstPauseMs = 500
 const longestPauseMs = 5_000
 
@@ -16,7 +18,7 @@ const longestPauseMs = 5_000
  * Lists the objects below `path`, then watches their changes, and lists them again after each watch: when it has run
  * for `resyncMs`, when it breaks, and when its version is too old (410). So a change that was lost, by whatever fault,
  * is seen after `resyncMs`. A list is read without a version, which makes the API server ask etcd: it is never older
- * than the one before. Ends when `signal` fires; never rejects.
+ * than the one before. It comes in pages, all of one version. Ends when `signal` fires; never rejects.
  */
 export const followList = async (options: {
   readonly server: ApiServer
@@ -65,13 +67,25 @@ export const followList = async (options: {
     return withinLimit(resyncMs + timeoutMs, (limit) => server.watch(watched, listener, limit), signal)
   }
 
+  /** Adds all objects, and returns the version of the list. */
+  const listInto = async (objects: Map<string, unknown>, limited: AbortSignal): Promise<string> => {
+    let page: Readonly<Record<string, string>> = {}
+    for (;;) {
+      const answer = await server.get(pathWith({ limit: String(pageObjects), ...page }), limited)
+      const { data } = list.safeParse(answer)
+      if (data === undefined) throw new Error('the answer is no list')
+      for (const one of data.items) objects.set(one.metadata.uid, one)
+      const { resourceVersion, continue: next } = data.metadata
+      if (!next) return resourceVersion
+      page = { continue: next }
+    }
+  }
+
   const listAndWatch = async (): Promise<void> => {
-    const answer = await withinLimit(timeoutMs, (limit) => server.get(pathWith({}), limit), signal)
-    const { data } = list.safeParse(answer)
-    if (data === undefined) throw new Error('the answer is no list')
-    const objects = new Map(data.items.map((one): [string, unknown] => [one.metadata.uid, one]))
+    const objects = new Map<string, unknown>()
+    const version = await withinLimit(timeoutMs, (limited) => listInto(objects, limited), signal)
     passOn(objects)
-    await watchFrom(data.metadata.resourceVersion, objects)
+    await watchFrom(version, objects)
   }
 
   while (!signal.aborted) {

@@ -57,7 +57,7 @@ const started = async (): Promise<void> => {
 }
 
 test.each<[ApiBehaviour, number, string]>([
-  ['is broken', 60_000, `GET ${paths.pods}?labelSelector=app%3Dengines answered 503`],
+  ['is broken', 60_000, `GET ${paths.pods}?labelSelector=app%3Dengines&limit=25 answered 503`],
   ['hangs', 2_000, 'no answer within 2000 ms'],
 ])('an API server that %s: the known pods stay, and it is said once', async (behaviour, timeoutMs, reason) => {
   source = await createSource(timeoutMs)
@@ -105,6 +105,13 @@ test('a change that a watch lost is seen with the next list', async () => {
   api.behave('says nothing of changes')
   put('b', '127.0.0.2')
   await eventually(() => expect(hosts()).toEqual(['127.0.0.1', '127.0.0.2']))
+})
+
+test('a list of several pages has all pods', async () => {
+  for (let at = 1; at <= 30; at += 1) put(`pod-${at}`, `127.0.0.${at}`)
+  await source.start()
+  expect(hosts()).toHaveLength(30)
+  expect(api.lists()).toBe(2)
 })
 
 test('a missing right to watch is reported, and lists still show changes', async () => {
