@@ -16,7 +16,7 @@ interface AccessLogOptions {
 }
 
 /** Envoy writes 16 KiB and one entry, which has some KiB. */
-const maxBatchBytes = 49_152
+const maxBatchBytes = 32_768
 
 /**
  * OpenTelemetry's log service (Export), to which Envoy writes its access log: passes every turn that ended and every
