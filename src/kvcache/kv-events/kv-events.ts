@@ -1,3 +1,4 @@
+import { createSlices } from '../../async/slices.ts'
 import { loadZeromq } from './load-zeromq.ts'
 import { followPod, type PodFollower, type PodFollowerOptions, type ReportedTurn } from './pod-follower.ts'
 
@@ -26,7 +27,7 @@ export interface KvEvents {
 
 /** @throws Error when the optional package zeromq is missing */
 export const createKvEvents = (
-  options: PodFollowerOptions & {
+  options: Omit<PodFollowerOptions, 'slices'> & {
     /** How long a pod that has left the list is followed: turns on it end meanwhile. */
     readonly maxTurnMs: number
     /** How often `pods` is asked, milliseconds. Default 1,000. */
@@ -35,12 +36,13 @@ export const createKvEvents = (
 ): KvEvents => {
   loadZeromq()
   const { pods, maxTurnMs, pollMs = 1_000 } = options
+  const slices = createSlices()
   const followed = new Map<string, { readonly follower: PodFollower; readonly listedMs: number }>()
 
   const followPods = (): void => {
     const nowMs = performance.now()
     for (const pod of pods()) {
-      const follower = followed.get(pod)?.follower ?? followPod(pod, options)
+      const follower = followed.get(pod)?.follower ?? followPod(pod, { ...options, slices })
       followed.set(pod, { follower, listedMs: nowMs })
     }
     for (const [pod, { follower, listedMs }] of followed) {

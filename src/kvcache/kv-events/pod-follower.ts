@@ -1,6 +1,7 @@
 import { EventEmitter, once } from 'node:events'
 import { isDeepStrictEqual } from 'node:util'
 import { pause } from '../../async/deadline.ts'
+import type { Slices } from '../../async/slices.ts'
 import type { ConnectorParts } from '../connector-definition.ts'
 import { decodeEvents, maxDecodedBytes } from './decode-events.ts'
 import type { EventSources, KvEventSource } from './event-sources.ts'
@@ -10,6 +11,8 @@ import { createTurnChains, type TurnChains } from './turn-chains.ts'
 export interface PodFollowerOptions extends Pick<ConnectorParts, 'pods' | 'log' | 'warnings'> {
   /** Where each pod publishes. */
   readonly sources: EventSources
+  /** Where messages are decoded, those of all pods. */
+  readonly slices: Slices
   /** How often a pod is asked where it publishes, milliseconds. Default 5,000. */
   readonly askEveryMs?: number
 }
@@ -50,7 +53,7 @@ export interface PodFollower {
 
 /** Follows the KV events of one pod (`host:port`). Warns while it receives none. */
 export const followPod = (pod: string, options: PodFollowerOptions): PodFollower => {
-  const { pods, sources, askEveryMs = 5_000, log, warnings } = options
+  const { pods, sources, slices, askEveryMs = 5_000, log, warnings } = options
   const life = new AbortController()
   const reports = new EventEmitter().setMaxListeners(0)
   let ranks: readonly Rank[] = []
@@ -59,8 +62,8 @@ export const followPod = (pod: string, options: PodFollowerOptions): PodFollower
   const openRank = (source: KvEventSource, count: number): Rank => {
     const chains = createTurnChains(maxChainBytes / count)
     let isReadable = true
-    const onBatch = (batch: Uint8Array): void => {
-      const events = decodeEvents(batch)
+    const onBatch = async (batch: Uint8Array): Promise<void> => {
+      const events = await slices.run(decodeEvents(batch))
       if (events === undefined) {
         if (isReadable) log.warn('KV events of the pod cannot be read', { pod })
         isReadable = false

@@ -8,8 +8,8 @@ export interface SubscriptionOptions {
   readonly maxMessageBytes: number
   /** The connection stands (true) or is lost. Messages of the time without a connection are missed. */
   onConnection(isConnected: boolean): void
-  /** A batch of events; never one that repeats the batch before it. */
-  onBatch(batch: Uint8Array): void
+  /** A batch of events; never one that repeats the batch before it. The next one waits until it is read. */
+  onBatch(batch: Uint8Array): Promise<void>
   /** Batches before the next one were lost. */
   onGap(): void
 }
@@ -43,7 +43,7 @@ export const openSubscription = (source: KvEventSource, options: SubscriptionOpt
   let previous: { readonly sequence: bigint; readonly digest: string } | undefined
 
   /** vLLM sends a topic, a big-endian number that counts up, and the batch. */
-  const receive = ([topic, number, batch]: readonly Buffer[]): void => {
+  const receive = async ([topic, number, batch]: readonly Buffer[]): Promise<void> => {
     // Another topic may begin with the same characters.
     if (topic?.toString() !== source.topic || number?.length !== 8 || batch === undefined) return
     const sequence = number.readBigInt64BE()
@@ -52,7 +52,7 @@ export const openSubscription = (source: KvEventSource, options: SubscriptionOpt
     const isRepeat = previous?.digest === digest
     previous = { sequence, digest }
     // vLLM reports a turn once for each try of its scheduler, four or five times while LMCache looks up the prompt.
-    if (!isRepeat) options.onBatch(batch)
+    if (!isRepeat) await options.onBatch(batch)
   }
 
   /** A message beyond the limit ends ZeroMQ's own attempts to connect again, so the address is given anew. */
@@ -74,7 +74,7 @@ export const openSubscription = (source: KvEventSource, options: SubscriptionOpt
     }
   }
   const receiveAll = async (): Promise<void> => {
-    for await (const frames of socket) if (isOpen) receive(frames)
+    for await (const frames of socket) if (isOpen) await receive(frames)
   }
 
   const close = (): void => {

@@ -3,11 +3,12 @@ import { encode } from '@msgpack/msgpack'
 import fc from 'fast-check'
 import { decodeEvents } from '../../../src/kvcache/kv-events/decode-events.ts'
 import { decodedBytes } from '../../../src/kvcache/kv-events/decoded-bytes.ts'
+import { allSlices } from '../../support/all-slices.ts'
 import { storedEvent } from '../../support/kv-event-messages.ts'
 
 /** Nothing that arrives may throw; what is taken for an event has whole blocks. */
 const expectSound = (bytes: Uint8Array): void => {
-  for (const event of decodeEvents(bytes) ?? []) {
+  for (const event of allSlices(decodeEvents(bytes)) ?? []) {
     if (event.kind !== 'reported') continue
     expect(event.tokens.length).toBe(event.hashes.length * event.blockTokens)
   }
