@@ -65,11 +65,11 @@ const readersFor = (seed: number, bytes: number): readonly Reader[] => [
     read: (input) => once(() => codec.decode(input)),
   },
   {
-    name: 'access log batch, 48 KiB',
+    name: 'access log batch, 32 KiB',
     inputs: new Map([
-      ['records', field(1, field(2, filled(49_000, field(2))))],
-      ['sources', filled(49_000, field(1))],
-      ['separators', field(1, field(2, field(2, field(5, field(1, filled(49_000, Buffer.from('\u001f')))))))],
+      ['records', field(1, field(2, filled(32_700, field(2))))],
+      ['sources', filled(32_700, field(1))],
+      ['separators', field(1, field(2, field(2, field(5, field(1, filled(32_700, Buffer.from('\u001f')))))))],
     ]),
     read: (input) => once(() => accessLog.answer(accessLog.decode(input))),
   },
@@ -120,11 +120,11 @@ const readersFor = (seed: number, bytes: number): readonly Reader[] => [
   {
     name: 'KV events, 8 MiB',
     inputs: new Map([
-      ['one turn of 400,000 tokens', batchOf([reportOf(400_000)])],
+      ['one turn of 350,000 tokens', batchOf([reportOf(350_000)])],
       ['many turns', batchOf(Array.from({ length: 5_000 }, () => reportOf(16)))],
       ['empty events', batchOf(Array.from({ length: 200_000 }, () => ({})))],
     ]),
-    read: (input) => once(() => decodeEvents(input)),
+    read: (input) => stepsOf(decodeEvents(input)),
   },
 ]
 
