@@ -12,7 +12,7 @@ import {
   streamedResponse,
   wholeResponse,
 } from '../support/scripted-responses.ts'
-import { cacheLine, create, untilTurns } from '../support/sessions.ts'
+import { cacheLine, create, createdId, untilTurns, use } from '../support/sessions.ts'
 import { useScriptedStack } from '../support/use-stack.ts'
 
 /** What an engine reports, and what a session's view then shows. */
@@ -166,10 +166,16 @@ describe('the token counts of a stream', () => {
     expect(await wrongCuts(last, (pieces) => ({ pieces: [delta, ...pieces, done] }))).toEqual([])
   })
 
-  test('are read wherever a stream of the Messages API is cut', async () => {
-    const whole = streamedResponse('/v1/messages', counted).join('')
+  test.each(['message_start', 'message_delta'])('are read wherever the %s of the Messages API is cut', async (name) => {
+    const events = streamedResponse('/v1/messages', counted)
+    const cut = events.findIndex((one) => one.startsWith(`event: ${name}\n`))
+    const [before, after] = [events.slice(0, cut), events.slice(cut + 1)]
+    const turn = (pieces: readonly string[]) => ({
+      pieces: [...before, ...pieces, ...after],
+      path: '/v1/messages' as const,
+    })
 
-    expect(await wrongCuts(whole, (pieces) => ({ pieces, path: '/v1/messages' }))).toEqual([])
+    expect(await wrongCuts(events[cut] ?? '', turn)).toEqual([])
   })
 
   test.each<[string, object, object, typeof counted]>([
@@ -197,6 +203,15 @@ describe('the token counts of a stream', () => {
     expect(await countsOf({ pieces, path: '/v1/messages' })).toEqual(expected)
     expect(await countsOf({ pieces: [pieces.join('')], path: '/v1/messages' })).toEqual(expected)
   })
+})
+
+/** A ticket names the session's model, here with the character between two fields of the access log: 6 KB of JSON. */
+test('a turn with the longest ticket counts', async () => {
+  const body = { model: '\u001f'.repeat(1024), prompt: 'hello' }
+  const id = await createdId(stack, { body })
+  await untilTurns(stack, id, 1)
+  expect((await use(stack, id, { body })).status).toBe(200)
+  await untilTurns(stack, id, 2)
 })
 
 describe('after any stream of an engine, the next request is served', () => {
