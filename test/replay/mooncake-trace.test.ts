@@ -26,9 +26,7 @@ describe('the trace of a chat service', () => {
 
   test.each([
     { blocks: Number.POSITIVE_INFINITY, hits: 0.3664 },
-    { blocks: 50_000, hits: 0.3546 },
     { blocks: 10_000, hits: 0.2112 },
-    { blocks: 1_000, hits: 0.0445 },
   ])('has $hits of its blocks in a cache of $blocks blocks', ({ blocks, hits }) => {
     const facts = surveyTrace(trace, { storeBlocks: blocks })
     expect(facts).toMatchObject({ requests: 12_031, blocks: 288_500 })

@@ -69,7 +69,7 @@ test('any bytes are what TextDecoder and JSON.parse take them for', () => {
     fc.property(fc.oneof(jsonText, damagedText, nearlyNumbers, fc.uint8Array({ maxLength: 200 }), text), (bytes) => {
       expect(scan(bytes).kind).toBe(kindOf(bytes))
     }),
-    { numRuns: 6000 },
+    { numRuns: 2000 },
   )
   fc.assert(
     fc.property(longText, fc.nat(), fc.boolean(), (bytes, at, isCut) => {
@@ -91,7 +91,7 @@ test('limits on levels, and on members, arrays and objects, hold exactly', () =>
         expect(isBeyond).toBe(exact[name] > 0)
       }
     }),
-    { numRuns: 1000 },
+    { numRuns: 400 },
   )
 })
 
@@ -141,7 +141,7 @@ describe('the members of the outermost object', () => {
           expect(rest).toEqual({ count: all.length, items: items.length, hasScalars: !items.every(isContainer) })
         }
       }),
-      { numRuns: 2000 },
+      { numRuns: 700 },
     )
   })
 })

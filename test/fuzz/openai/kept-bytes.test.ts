@@ -27,6 +27,6 @@ test('what is kept is what was added, and takes little more memory in however ma
       expect(Buffer.concat(kept.take()).equals(whole)).toBe(true)
       expect([kept.length, kept.takenBytes]).toEqual([0, 0])
     }),
-    { numRuns: 300 },
+    { numRuns: 100 },
   )
 })

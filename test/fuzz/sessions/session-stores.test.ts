@@ -47,7 +47,7 @@ describe('whatever is done to it, in any order,', () => {
   test('the memory store does what the model does', async () => {
     await fc.assert(
       exercise(async (tenantLimits) => memoryUnderTest({ ...options, tenantLimits: () => tenantLimits })),
-      { numRuns: 200 },
+      { numRuns: 100 },
     )
   })
 
