@@ -14,7 +14,7 @@ interface Decoder {
 }
 
 /**
- * Lets go of what each message of a stream came in. grpc-js 1.14 keeps it, in a private field, until the next message
+ * Releases what each message of a stream came in. grpc-js 1.14 keeps it, in a private field, until the next message
  * begins: a request that waits for its decision would hold its body, whoever is done with it. Throws if it has no such
  * field any more.
  */
