@@ -30,8 +30,8 @@ export const soakReport = (soak: {
       watched.map((each) => {
         const [first, last] = [each.samples.at(0), each.samples.at(-1)]
         const quarters = quartersText(each.samples.map(({ residentBytes }) => residentBytes))
-        const [firstMib, lastMib] = [first, last].map((sample) => mib(sample?.residentBytes ?? 0))
-        return [each.name, firstMib ?? '', lastMib ?? '', quarters, first?.handles ?? 0, last?.handles ?? 0]
+        const resident = [first, last].map((sample) => mib(sample?.residentBytes ?? 0))
+        return [each.name, ...resident, quarters, first?.handles ?? 0, last?.handles ?? 0]
       }),
     ),
     `In use by gateway 0 after a collection, least of each quarter: ${quartersText(inUse)} MiB; growth in the last ${(100 * growthOf(inUse)).toFixed(1)} %.`,

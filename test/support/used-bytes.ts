@@ -1,10 +1,8 @@
-import { getHeapStatistics, setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
+import { getHeapStatistics } from 'node:v8'
+import { collectGarbage } from './collect-garbage.ts'
 
 /** Heap and buffers of this process after a collection. */
 export const usedBytes = (): number => {
-  setFlagsFromString('--expose-gc')
-  const collectGarbage: () => void = runInNewContext('gc')
   collectGarbage()
   const { used_heap_size: heapBytes, external_memory: bufferBytes } = getHeapStatistics()
   return heapBytes + bufferBytes

@@ -4,18 +4,16 @@ import { connect as connectHttp2 } from 'node:http2'
 import { connect as connectSocket, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { status } from '@grpc/grpc-js'
 import { describe, expect, jest, test } from '@jest/globals'
 import type { HeadersDecision } from '../../../src/context/context-cache-manager.ts'
+import { collectGarbage } from '../../support/collect-garbage.ts'
 import { eventually } from '../../support/eventually.ts'
 import { field, struct } from '../../unit/extproc/protobuf-bytes.ts'
 import { createEventLog } from './event-log.ts'
 import { buffered, type Fixture, paths, requestBody, requestHeaders, useFixture } from './extproc-fixture.ts'
 import type { RawClient } from './raw-client.ts'
 
-setFlagsFromString('--expose-gc')
 const { cleanups, connect, prepare, start, startHolding } = useFixture()
 
 describe('ext_proc', () => {
@@ -56,8 +54,7 @@ describe('ext_proc', () => {
     // The client of grpc-js holds what it sends, too.
     const session = connectHttp2(`http://127.0.0.1:${'port' in address ? address.port : 0}`, { maxSessionMemory: 100 })
     cleanups.push(() => session.destroy())
-    const gc = runInNewContext('gc')
-    gc()
+    collectGarbage()
     const before = process.memoryUsage().arrayBuffers
     for (let index = 0; index < count; index += 1) {
       const stream = session.request({
@@ -75,7 +72,7 @@ describe('ext_proc', () => {
     }
     await log.noted('read', count)
     await eventually(() => {
-      gc()
+      collectGarbage()
       expect(process.memoryUsage().arrayBuffers - before).toBeLessThan((count * bytes) / 3)
     })
   })

@@ -1,11 +1,8 @@
-import { getHeapStatistics, setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
+import { getHeapStatistics } from 'node:v8'
 import { afterEach, describe, expect, jest, test } from '@jest/globals'
 import { type MemoryReading, watchProcessMemory } from '../../../src/sessions/memory/process-memory.ts'
+import { collectGarbage } from '../../support/collect-garbage.ts'
 import { eventually } from '../../support/eventually.ts'
-
-setFlagsFromString('--expose-gc')
-const collectGarbage: () => void = runInNewContext('gc')
 
 test('memory is read at the start, and after every full garbage collection until the watch is stopped', async () => {
   const readings: MemoryReading[] = []
