@@ -54,7 +54,7 @@ export const createGatewayParts = (options: {
         ...(readings[index] ?? idle),
       })),
   }
-  const predictor = createTtftPredictor({ source, costs, nowMs, maxSessions })
+  const predictor = createTtftPredictor({ source, costs, nowMs, maxSessions, turnLeaseMs })
   const router = createRouter({
     source: predictor,
     stickiness,

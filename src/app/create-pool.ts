@@ -83,6 +83,7 @@ export const createPool = async (
   })
   // Stored KV is limited for all pools together.
   const { maxStoreBytes, storeThreshold } = config.kv
+  const turnLeaseMs = config.turns.leaseSeconds * 1000
   const http = createEngineHttp({ callsPerPod, access, traceparent: tracing && (() => tracing.traceparent()) })
   const connector = await selected.create(kvConfig, {
     identity: stores.identity,
@@ -92,7 +93,7 @@ export const createPool = async (
     http,
     access,
     salts: createCacheSalts(secret, formerSecret === undefined ? undefined : { secret: formerSecret, has: isFormer }),
-    maxTurnMs: config.turns.leaseSeconds * 1000,
+    maxTurnMs: turnLeaseMs,
     orphanGraceMs: config.reaper.announceGraceMs,
     maxArtefactBytes: maxStoreBytes === undefined ? undefined : maxStoreBytes * storeThreshold,
     roomAt: parts.roomAt,
@@ -112,7 +113,7 @@ export const createPool = async (
   const kept = { model: costs, engine: selected.name, saveIntervalMs: saveCostsMs, onFault }
   const costKeeper = stores.redis && createCostModelKeeper({ ...kept, store: createRedisCostModelStore(stores.redis) })
   const nowMs = () => performance.now()
-  const predictor = createTtftPredictor({ source: pods, costs, nowMs, maxSessions: maxRoutedSessions })
+  const predictor = createTtftPredictor({ source: pods, costs, nowMs, maxSessions: maxRoutedSessions, turnLeaseMs })
   const createRouterNow = () => {
     const { policy, stickinessFactor: factor, stickinessMargin: margin } = live.current.routing
     const stickiness = { factor, margin }

@@ -2,6 +2,7 @@ import { ExponentialBackoff, handleType, retry } from 'cockatiel'
 import { LRUCache } from 'lru-cache'
 import type { Admission } from '../admission/admission.ts'
 import { settledWithin, within } from '../async/deadline.ts'
+import { ExpiringMap } from '../async/expiring-map.ts'
 import type { KvCache } from '../kvcache/kv-cache.ts'
 import type { FinishOutcome, EndedTurn as KvEndedTurn, KvTurn } from '../kvcache/kv-connector.ts'
 import type { TokenUsage } from '../openai/usage.ts'
@@ -30,6 +31,8 @@ export interface EndTurnParts extends Pick<TurnParts, 'pools' | 'events' | 'hitC
 }
 
 export interface EndTurnSettings {
+  /** A turn has ended after this time, also if its end is reported to another process. */
+  readonly leaseMs: number
   /** An artefact that was announced and not committed is removed after this time. Renewed while an offload runs. */
   readonly announceGraceMs: number
   /** An offload takes as long as the engine is busy, and at most this time. */
@@ -49,7 +52,7 @@ interface EndingTurn {
   readonly seen: { outcome?: TurnOutcome; offload?: Pick<EndedTurnFacts, 'offload' | 'offloadMs'> }
 }
 
-/** More turns than run at once. Turns whose end is reported to another process stay until they are the oldest. */
+/** More turns than run at once. Turns whose end is reported to another process stay until their lease has ended. */
 const maxActive = 20_000
 /** Covers the turns that end while Envoy waits to send an unanswered batch of its access log again. */
 const maxEnded = 50_000
@@ -82,8 +85,12 @@ export interface ActiveTurns {
 export const createActiveTurns = (parts: EndTurnParts, settings: EndTurnSettings): ActiveTurns => {
   const stopping = new AbortController()
   const { complete, end } = createEndTurn(parts, settings, stopping.signal)
-  /** By request key, oldest first. Not an LRUCache: to delete its only entry takes as long as to clear all places. */
-  const active = new Map<string, TurnTicket>()
+  /** By request key. */
+  const active = new ExpiringMap<TurnTicket>({
+    lifetimeMs: settings.leaseMs,
+    maxEntries: maxActive,
+    nowMs: () => performance.now(),
+  })
   /** Keys of requests whose turn has ended, or whose client disconnected before the decision. */
   const ended = new LRUCache<string, true>({ max: maxEnded })
   const ending = new Set<Promise<void>>()
@@ -122,8 +129,6 @@ export const createActiveTurns = (parts: EndTurnParts, settings: EndTurnSettings
       }
       replaceActive(key, ticket)
       active.set(key, ticket)
-      const [oldest] = active.keys()
-      if (active.size > maxActive && oldest !== undefined) active.delete(oldest)
     },
     endTurn: async (turn) => {
       const ticket = parts.tickets.decode(turn.ticket)

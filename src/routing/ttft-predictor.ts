@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import { ExpiringMap } from '../async/expiring-map.ts'
 import type { CostModel } from './cost-model.ts'
 import type { PodAddress, PodSource, PodState } from './pod.ts'
 import { predictWork } from './predicted-ttft.ts'
@@ -63,11 +64,13 @@ export const createTtftPredictor = (options: {
   readonly nowMs: () => number
   /** Sessions whose pods are remembered; above this, the least recently used is dropped. */
   readonly maxSessions: number
+  /** Milliseconds after which a turn has ended, also if another process is told of its end. */
+  readonly turnLeaseMs: number
 }): TtftPredictor => {
   const { costs, nowMs } = options
   const queues = new LRUCache<PodAddress, PrefillQueue>({ max: maxPods })
-  /** Predicted wait by turn id, milliseconds; the oldest turn first. */
-  const waits = new Map<string, number>()
+  /** Predicted wait by turn id, milliseconds. */
+  const waits = new ExpiringMap<number>({ lifetimeMs: options.turnLeaseMs, maxEntries: maxTurns, nowMs })
   const sessionsByPod = new Map<PodAddress, number>()
   const count = (pods: ReadonlyMap<PodAddress, number>, change: number): void => {
     for (const pod of pods.keys()) {
@@ -85,9 +88,8 @@ export const createTtftPredictor = (options: {
     const now = nowMs()
     const queue = queues.get(pod) ?? new PrefillQueue()
     queues.set(pod, queue)
-    if (waits.delete(turnId)) queue.remove(turnId, now)
+    if (waits.get(turnId) !== undefined) queue.remove(turnId, now)
     waits.set(turnId, queue.remainingMs(now))
-    if (waits.size > maxTurns) deleteOldest(waits)
     queue.add(turnId, workMs, now)
   }
 

@@ -150,6 +150,7 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
     costs: estimate,
     nowMs: () => performance.now(),
     maxSessions: 1000,
+    turnLeaseMs: 60_000,
   })
   const store = settings.beside?.store ?? createBreakableStore(createMemorySessionStore({ nowMs }))
   const stickiness = { factor: 1000, margin: 1000 }

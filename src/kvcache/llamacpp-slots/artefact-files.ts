@@ -3,7 +3,7 @@ import { createReadStream, createWriteStream, type Dir } from 'node:fs'
 import { opendir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { LRUCache } from 'lru-cache'
+import { ExpiringMap } from '../../async/expiring-map.ts'
 import type { ArtefactStore } from '../artefact-store/artefact-store.ts'
 import { type Artefact, partOf } from './artefact.ts'
 
@@ -48,7 +48,11 @@ export interface ArtefactFiles {
  * a name of its own before a load.
  */
 export const createArtefactFiles = (directory: string, store?: ArtefactStore): ArtefactFiles => {
-  const digests = new LRUCache<string, string>({ max: maxTrusted, ttl: trustMs })
+  const digests = new ExpiringMap<string>({
+    lifetimeMs: trustMs,
+    maxEntries: maxTrusted,
+    nowMs: () => performance.now(),
+  })
   let listing: Dir | undefined
   const close = async (): Promise<void> => {
     const open = listing

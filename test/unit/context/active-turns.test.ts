@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
-import { describe, expect, test } from '@jest/globals'
+import { describe, expect, jest, test } from '@jest/globals'
 import type { ForwardDecision } from '../../../src/context/context-cache-manager.ts'
 import {
   type ContextGateway,
@@ -173,6 +173,19 @@ describe('a turn', () => {
     await gateway.service.clientDisconnected(key)
     expect(gateway.pods.running(podA)).toBe(2)
   })
+})
+
+test('a turn is forgotten with its lease, since its end may have been reported to another gateway', async () => {
+  const { gateway, outcomes } = createBench()
+  forwarded(await gateway.send(create('k1')))
+  const realNow = performance.now.bind(performance)
+  const now = jest.spyOn(performance, 'now').mockImplementation(() => realNow() + 600_000)
+  try {
+    await gateway.service.clientDisconnected('k1')
+  } finally {
+    now.mockRestore()
+  }
+  expect(outcomes()).toEqual([])
 })
 
 test('keys that a peer makes up take little memory', async () => {

@@ -13,6 +13,7 @@ const setUp = () => {
     costs,
     nowMs: () => clock.nowMs,
     maxSessions: 2,
+    turnLeaseMs: 600_000,
   })
   return {
     predictor,
