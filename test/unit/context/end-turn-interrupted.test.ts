@@ -33,7 +33,7 @@ describe('a turn whose session is deleted while it runs', () => {
   })
 
   test('triggers the removal of what it left in the pod', async () => {
-    const { gateway, id } = await gatewayWithSession({ pods: [podA], sessionsPerPod: 1 })
+    const { gateway, id } = await gatewayWithSession({ pods: [podA], sessionsPerPod: 1, messageTimeoutMs: 0 })
     await gateway.send({ path: '/v1/context', body: promptBody })
     const withoutRoom = await gateway.use(id)
     await gateway.remove(id)
