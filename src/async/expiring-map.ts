@@ -3,21 +3,21 @@ export interface ExpiringMapOptions {
   readonly lifetimeMs: number
   /** Above this, the oldest entry is dropped. */
   readonly maxEntries: number
-  /** A monotonic clock. */
-  readonly nowMs: () => number
+  /** A monotonic clock. Default: `performance.now`. */
+  readonly nowMs?: () => number
 }
 
 /**
  * A map of bounded size and time. All lifetimes are equally long, so entries expire in the order in which they were set,
- * and those that have expired are dropped at the next `set` without a timer. Not an LRUCache: there, to delete the only
- * entry takes as long as to clear all places.
+ * and expired ones are dropped at the next call, without a timer. Not an LRUCache: there, to delete the only entry takes
+ * as long as to clear all places.
  */
 export class ExpiringMap<Value> {
-  readonly #options: ExpiringMapOptions
+  readonly #options: Required<ExpiringMapOptions>
   readonly #entries = new Map<string, { readonly value: Value; readonly setMs: number }>()
 
-  constructor(options: ExpiringMapOptions) {
-    this.#options = options
+  constructor({ nowMs = () => performance.now(), ...limits }: ExpiringMapOptions) {
+    this.#options = { nowMs, ...limits }
   }
 
   set(key: string, value: Value): void {

@@ -31,7 +31,7 @@ export interface EndTurnParts extends Pick<TurnParts, 'pools' | 'events' | 'hitC
 }
 
 export interface EndTurnSettings {
-  /** A turn has ended after this time, also if its end is reported to another process. */
+  /** Lease of a turn. A turn whose end is reported to another process is dropped after this time. */
   readonly leaseMs: number
   /** An artefact that was announced and not committed is removed after this time. Renewed while an offload runs. */
   readonly announceGraceMs: number
@@ -86,11 +86,7 @@ export const createActiveTurns = (parts: EndTurnParts, settings: EndTurnSettings
   const stopping = new AbortController()
   const { complete, end } = createEndTurn(parts, settings, stopping.signal)
   /** By request key. */
-  const active = new ExpiringMap<TurnTicket>({
-    lifetimeMs: settings.leaseMs,
-    maxEntries: maxActive,
-    nowMs: () => performance.now(),
-  })
+  const active = new ExpiringMap<TurnTicket>({ lifetimeMs: settings.leaseMs, maxEntries: maxActive })
   /** Keys of requests whose turn has ended, or whose client disconnected before the decision. */
   const ended = new LRUCache<string, true>({ max: maxEnded })
   const ending = new Set<Promise<void>>()

@@ -64,7 +64,7 @@ export const createTtftPredictor = (options: {
   readonly nowMs: () => number
   /** Sessions whose pods are remembered; above this, the least recently used is dropped. */
   readonly maxSessions: number
-  /** Milliseconds after which a turn has ended, also if another process is told of its end. */
+  /** Lease of a turn, milliseconds. A turn whose end is reported to another process is dropped after this time. */
   readonly turnLeaseMs: number
 }): TtftPredictor => {
   const { costs, nowMs } = options

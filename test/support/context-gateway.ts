@@ -126,6 +126,8 @@ export interface ContextGateway {
 }
 
 const outputTokens = 20
+/** Of a turn. */
+const leaseMs = 600_000
 /** Of the gateway's own clock. */
 const orphanIntervalMs = 30_000
 
@@ -150,7 +152,7 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
     costs: estimate,
     nowMs: () => performance.now(),
     maxSessions: 1000,
-    turnLeaseMs: 60_000,
+    turnLeaseMs: leaseMs,
   })
   const store = settings.beside?.store ?? createBreakableStore(createMemorySessionStore({ nowMs }))
   const stickiness = { factor: 1000, margin: 1000 }
@@ -194,7 +196,7 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
       defaultTtlSeconds: 3600,
       maxJsonDepth: 64,
       maxJsonKeys: 1000,
-      leaseMs: 600_000,
+      leaseMs,
       secret: tenantSecret,
       principalHeader: undefined,
       sliding: settings.sliding ?? false,

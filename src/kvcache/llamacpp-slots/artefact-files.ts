@@ -48,11 +48,7 @@ export interface ArtefactFiles {
  * a name of its own before a load.
  */
 export const createArtefactFiles = (directory: string, store?: ArtefactStore): ArtefactFiles => {
-  const digests = new ExpiringMap<string>({
-    lifetimeMs: trustMs,
-    maxEntries: maxTrusted,
-    nowMs: () => performance.now(),
-  })
+  const digests = new ExpiringMap<string>({ lifetimeMs: trustMs, maxEntries: maxTrusted })
   let listing: Dir | undefined
   const close = async (): Promise<void> => {
     const open = listing

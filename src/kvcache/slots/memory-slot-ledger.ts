@@ -53,7 +53,7 @@ export const createMemorySlotLedger = ({ now = () => performance.now() } = {}): 
         const hasArtefact = isOwn && artefactId !== undefined && content?.artefactId === artefactId
         if (hasRun(slot)) return [-1, used, slot.id]
         if (isOwn) return [hasArtefact ? 0 : 1, used, slot.id]
-        // Also where a lower one is empty: a prompt in a lower slot goes before all that come to the slots above it.
+        // Also where a lower slot is empty: engines compute its prompt before those of the slots above it.
         if (isLong) return [2, -slot.id]
         return [owner === undefined ? 2 : 3, used, slot.id]
       }

@@ -99,6 +99,7 @@ describe.each([
     test.each<{ name: string; options: Partial<ClaimSlot>; expected: number }>([
       { name: 'one of the session', options: {}, expected: 1 },
       { name: 'else the last one, also where a lower one is empty', options: { slots: idle(0, 2, 4) }, expected: 4 },
+      { name: 'else the last one, whoever left KV there', options: { slots: idle(3, 4) }, expected: 4 },
     ])('a long turn takes $name', async ({ options, expected }) => {
       await leave(bob, 3)
       await leave(bob, 4)

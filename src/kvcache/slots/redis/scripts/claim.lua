@@ -27,8 +27,8 @@ local function rankOf(record)
   return artefactId ~= '' and record.content and record.content.artefactId == artefactId and 0 or 1
 end
 
--- Of the slots of others a long turn takes the last one, also where a lower one is empty: a prompt in a lower slot goes
--- before all that come to the slots above it. Other turns take the one that was claimed least recently.
+-- Of the slots of others a long turn takes the last one, also where a lower slot is empty: engines compute its prompt
+-- before those of the slots above it. Of equal ranks other turns take the slot that was claimed least recently.
 local function isBefore(a, b)
   if isLong and a.rank >= 2 and b.rank >= 2 then return a.slot > b.slot end
   if a.rank ~= b.rank then return a.rank < b.rank end
