@@ -8,7 +8,7 @@ import { embeddedPods } from '../support/stack.ts'
 import { useStack } from '../support/use-stack.ts'
 
 const clients = 3
-const kills = 24
+const kills = 12
 
 const stack = useStack({
   store: 'redis',

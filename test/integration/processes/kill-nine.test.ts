@@ -77,8 +77,8 @@ const tombstoneStates = async (redis: Redis): Promise<ReadonlySet<string>> => {
 }
 
 test.each<[string, StackOptions['pods'], number]>([
-  ['the embedded engine', embeddedPods({ slots: 4 }), 16],
-  ['llama-server', llamaServers([[], []]), 8],
+  ['the embedded engine', embeddedPods({ slots: 4 }), 10],
+  ['llama-server', llamaServers([[], []]), 6],
 ])(
   'gateway killed at any moment of create, use and delete leaves no session, lease or KV behind in pods of %s',
   async (_name, pods, kills) => {

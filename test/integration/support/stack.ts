@@ -144,6 +144,7 @@ export const startStack = async (options: StackOptions = {}): Promise<Stack> => 
         extprocPort: extprocPorts[index],
         env: {
           PATH: process.env['PATH'],
+          NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
           CTX_TENANT_SECRET: secret,
           CTX_LOG_LEVEL: 'debug',
           CTX_REAPER_INTERVAL_MS: '100',
