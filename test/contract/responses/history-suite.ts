@@ -5,7 +5,10 @@ import type { HistoryStoreUnderTest } from './history-under-test.ts'
 const ofTurns = (...ids: readonly string[]): readonly string[] =>
   ids.flatMap((id) => [`question ${id}`, `answer ${id}`])
 
-/** What every store of the history holds, as a turn and a client see it. */
+/**
+ * What every store of the history holds, as a turn and a client see it. Trees of turns, forks, deletions and deadlines
+ * are compared with a model in test/fuzz/responses/history-trees.test.ts.
+ */
 export const describeHistory = (name: string, open: () => Promise<HistoryStoreUnderTest>): void => {
   describe(name, () => {
     let under: HistoryStoreUnderTest
@@ -64,16 +67,6 @@ export const describeHistory = (name: string, open: () => Promise<HistoryStoreUn
       expect(ids[1]).toMatch(/^msg_[\w-]{40}$/)
     })
 
-    test('two continuations of one response are forks that never see each other', async () => {
-      await calls.begin('r1')
-      await Promise.all([calls.follow('r1', 'left'), calls.follow('r1', 'right')])
-      await calls.follow('left', 'left-2')
-      await calls.follow('right', 'right-2')
-
-      expect(await calls.texts('left-2')).toEqual(ofTurns('r1', 'left', 'left-2'))
-      expect(await calls.texts('right-2')).toEqual(ofTurns('r1', 'right', 'right-2'))
-    })
-
     test('another tenant’s id, and one that never existed, are unknown', async () => {
       await calls.begin('r1')
 
@@ -114,35 +107,6 @@ export const describeHistory = (name: string, open: () => Promise<HistoryStoreUn
       expect(await calls.responses.remove({ tenant: alice, id: 'r2' })).toEqual({ ...deleted, ended: true })
     })
 
-    test('a deleted branch leaves the other one whole', async () => {
-      await calls.begin('r1')
-      await calls.follow('r1', 'left')
-      await calls.follow('r1', 'right')
-
-      await calls.responses.remove({ tenant: alice, id: 'left' })
-      expect(await calls.texts('right')).toEqual(ofTurns('r1', 'right'))
-      expect(await calls.follow('r1', 'third')).toEqual({ kind: 'stored' })
-    })
-
-    test('a turn whose response before was deleted meanwhile is not stored', async () => {
-      await calls.begin('r1')
-      await calls.responses.remove({ tenant: alice, id: 'r1' })
-
-      expect(await calls.follow('r1', 'r2')).toEqual({ kind: 'gone' })
-      expect(await calls.texts('r2')).toBe('unknown')
-    })
-
-    test('a response expires, and a longer one that continues it keeps the items of both', async () => {
-      await calls.begin('r1', { ttlSeconds: 10 })
-      await calls.follow('r1', 'r2', { ttlSeconds: 100 })
-      await under.advance(10_000)
-
-      expect(await calls.texts('r1')).toBe('unknown')
-      expect(await calls.texts('r2')).toEqual(ofTurns('r1', 'r2'))
-      await under.advance(90_000)
-      expect(await calls.texts('r2')).toBe('unknown')
-    })
-
     test('a turn of a conversation holds it, and no other turn comes between', async () => {
       const id = await calls.newConversation()
       expect(await calls.hold(id, 'turn-1')).toMatchObject({ kind: 'found', chain: { items: [], bytes: 0 } })
@@ -171,41 +135,6 @@ export const describeHistory = (name: string, open: () => Promise<HistoryStoreUn
       expect(await calls.hold(id, 'turn-4')).toMatchObject({ kind: 'found' })
     })
 
-    test('a conversation goes on although a response of it was continued apart', async () => {
-      const id = await calls.newConversation()
-      await calls.hold(id, 'turn-1')
-      await calls.converse(id, 'turn-1', 'r1')
-      await calls.follow('r1', 'apart')
-      await calls.hold(id, 'turn-2')
-      await calls.converse(id, 'turn-2', 'r2')
-
-      expect(await calls.texts('apart')).toEqual(ofTurns('r1', 'apart'))
-      expect(textsOf((await calls.conversations.items({ tenant: alice, id })) ?? [])).toEqual(ofTurns('r1', 'r2'))
-    })
-
-    test('a deleted conversation is unknown, and its responses stay whole', async () => {
-      const id = await calls.newConversation({ items: [message('hello')] })
-      await calls.hold(id, 'turn-1')
-      await calls.converse(id, 'turn-1', 'r1')
-
-      expect(await calls.conversations.remove({ tenant: alice, id })).toMatchObject({ kind: 'deleted', ended: false })
-      expect(await calls.conversations.items({ tenant: alice, id })).toBeUndefined()
-      expect(await calls.hold(id, 'turn-2')).toEqual({ kind: 'unknown' })
-      expect(await calls.texts('r1')).toEqual(['hello', ...ofTurns('r1')])
-    })
-
-    test('a conversation’s time to live starts anew with each turn', async () => {
-      const id = await calls.newConversation()
-      await under.advance(60_000)
-      await calls.hold(id, 'turn-1')
-      await calls.converse(id, 'turn-1', 'r1')
-      await under.advance(60_000)
-
-      expect(await calls.conversations.get({ tenant: alice, id })).toBeDefined()
-      await under.advance(40_000)
-      expect(await calls.conversations.get({ tenant: alice, id })).toBeUndefined()
-    })
-
     test('metadata of a conversation are replaced, and its items stay', async () => {
       const id = await calls.newConversation({ metadata: { a: '1' }, items: [message('hello')] })
       expect(await calls.conversations.get({ tenant: alice, id })).toMatchObject({ id, metadata: { a: '1' } })
@@ -215,34 +144,6 @@ export const describeHistory = (name: string, open: () => Promise<HistoryStoreUn
       expect(changed?.metadata).toEqual({ b: 'ü'.repeat(512) })
       expect(textsOf((await calls.conversations.items({ tenant: alice, id })) ?? [])).toEqual(['hello'])
       expect(await calls.conversations.setMetadata({ tenant: bob, id, metadata: {} })).toBeUndefined()
-    })
-
-    test('items are added to a conversation and removed from it, but not during a turn', async () => {
-      const id = await calls.newConversation()
-      const added = await calls.conversations.addItems({
-        tenant: alice,
-        id,
-        items: [message('one'), message('two')],
-        ttlSeconds: 100,
-      })
-      const [one] = added.kind === 'added' ? added.items : []
-      await calls.hold(id, 'turn-1')
-      expect(await calls.conversations.addItems({ tenant: alice, id, items: [], ttlSeconds: 1 })).toEqual({
-        kind: 'locked',
-      })
-      expect(await calls.conversations.removeItem({ tenant: alice, id, itemId: one?.id ?? '' })).toEqual({
-        kind: 'locked',
-      })
-      await calls.converse(id, 'turn-1', 'r1')
-
-      expect(await calls.conversations.removeItem({ tenant: alice, id, itemId: 'msg_unknown' })).toEqual({
-        kind: 'unknown-item',
-      })
-      expect(await calls.conversations.removeItem({ tenant: alice, id, itemId: one?.id ?? '' })).toMatchObject({
-        kind: 'removed',
-        conversation: { id },
-      })
-      expect(textsOf((await calls.conversations.items({ tenant: alice, id })) ?? [])).toEqual(['two', ...ofTurns('r1')])
     })
 
     test('what is beyond a limit is not stored, and what was stays', async () => {
@@ -277,24 +178,34 @@ export const describeHistory = (name: string, open: () => Promise<HistoryStoreUn
       for (let again = 0; again < count; again += 1) expect(await begin(`again-${again}`)).toEqual({ kind: 'stored' })
     })
 
-    test('a response has so many continuations at most, and more when some have ended', async () => {
-      await calls.begin('r1')
-      let forks = 0
-      while (forks < 2_000 && (await calls.follow('r1', `fork-${forks}`, { ttlSeconds: 50 })).kind === 'stored')
-        forks += 1
+    test('a node has so many forks at most, and more when some have ended', async () => {
+      const append = (path: readonly string[], ttlSeconds: number) =>
+        under.store.append({
+          tenant: alice,
+          path,
+          text: { items: 'sealed', answer: undefined },
+          response: { name: path.join(), path: path.join(), chainBytes: 0, sealed: 'sealed' },
+          conversation: undefined,
+          ttlSeconds,
+          maxTenantBytes: 10_000_000,
+        })
+      expect(await append(['root.1'], 100)).toBe('stored')
+      const outcomes = await Promise.all(
+        Array.from({ length: 1_010 }, (_, fork) => append(['root.1', `fork-${fork}.1`], 50)),
+      )
 
-      expect(forks).toBeGreaterThanOrEqual(1_000)
-      expect(forks).toBeLessThan(1_010)
-      expect(await calls.texts('fork-7')).toEqual(ofTurns('r1', 'fork-7'))
+      const refused = outcomes.indexOf('full')
+      expect(refused).toBeGreaterThanOrEqual(1_000)
+      expect(new Set(outcomes.slice(0, refused))).toEqual(new Set(['stored']))
       await under.advance(60_000)
-      expect(await calls.follow('r1', 'later')).toEqual({ kind: 'stored' })
+      expect(await append(['root.1', 'later.1'], 50)).toBe('stored')
     })
 
     test('what is deleted makes room', async () => {
       const { begin, follow, responses, newConversation, conversations } = callsOn(under.store, {
-        limits: { maxTenantBytes: 20_000 },
+        limits: { maxTenantBytes: 7_000 },
       })
-      for (let round = 0; round < 30; round += 1) {
+      for (let round = 0; round < 5; round += 1) {
         expect(await begin('r1')).toEqual({ kind: 'stored' })
         expect(await follow('r1', 'r2')).toEqual({ kind: 'stored' })
         const id = await newConversation({ items: [message('hello')], metadata: { a: 'b' } })

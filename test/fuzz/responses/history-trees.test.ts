@@ -1,13 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { alice, callsOn } from '../../contract/responses/history-calls.ts'
-import {
-  clusterHistory,
-  type HistoryStoreUnderTest,
-  memoryHistory,
-  redisHistory,
-} from '../../contract/responses/history-under-test.ts'
-import { useTestRedisCluster } from '../../support/redis-cluster/use-test-redis-cluster.ts'
+import { type HistoryStoreUnderTest, memoryHistory, redisHistory } from '../../contract/responses/history-under-test.ts'
 import { useTestRedis } from '../../support/use-test-redis.ts'
 import { HistoryModel, textOf } from './history-model.ts'
 
@@ -211,7 +205,6 @@ const steps = fc.array(step, { minLength: 20, maxLength: 40, size: 'max' })
 
 describe('trees of responses are as a model that keeps a copy for each id', () => {
   const redis = useTestRedis()
-  const cluster = useTestRedisCluster({ replicas: 0 })
 
   test('in memory', async () => {
     await fc.assert(
@@ -247,17 +240,6 @@ describe('trees of responses are as a model that keeps a copy for each id', () =
         await expectNoMoreNodes()
       }),
       { numRuns: 25 },
-    )
-  })
-
-  test('in a Redis Cluster', async () => {
-    await fc.assert(
-      fc.asyncProperty(steps, async (taken) => {
-        const { take, check } = exercise(await clusterHistory(cluster()))
-        for (const each of taken) await take(each)
-        await check()
-      }),
-      { numRuns: 6 },
     )
   })
 })
