@@ -1,3 +1,4 @@
+import type { ClientHttp2Session, ClientHttp2Stream } from 'node:http2'
 import { afterEach } from '@jest/globals'
 import type { ContextCacheManager, EndedTurn } from '../../../src/context/context-cache-manager.ts'
 import { createHealthState, type HealthState } from '../../../src/extproc/health.ts'
@@ -41,6 +42,12 @@ export interface HoldingFixture extends StartedFixture {
   /** Opens a call and waits until the service was asked for a decision. */
   readonly ask: (path: string, message: Buffer) => Promise<RawCall>
 }
+
+export const portOf = (address: ListenAddress): number => ('port' in address ? address.port : 0)
+
+/** Opens a stream of ext_proc on an HTTP/2 session of its own, where a client of gRPC would do more than that. */
+export const requestProcess = (session: ClientHttp2Session): ClientHttp2Stream =>
+  session.request({ ':method': 'POST', ':path': paths.process, 'content-type': 'application/grpc', te: 'trailers' })
 
 const anyPort: ListenAddress = { host: '127.0.0.1', port: 0 }
 

@@ -6,12 +6,20 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { status } from '@grpc/grpc-js'
 import { describe, expect, jest, test } from '@jest/globals'
-import type { HeadersDecision } from '../../../src/context/context-cache-manager.ts'
 import { collectGarbage } from '../../support/collect-garbage.ts'
 import { eventually } from '../../support/eventually.ts'
 import { field, struct } from '../../unit/extproc/protobuf-bytes.ts'
 import { createEventLog } from './event-log.ts'
-import { buffered, type Fixture, paths, requestBody, requestHeaders, useFixture } from './extproc-fixture.ts'
+import {
+  buffered,
+  type Fixture,
+  paths,
+  portOf,
+  requestBody,
+  requestHeaders,
+  requestProcess,
+  useFixture,
+} from './extproc-fixture.ts'
 import type { RawClient } from './raw-client.ts'
 
 const { cleanups, connect, prepare, start, startHolding } = useFixture()
@@ -36,7 +44,7 @@ describe('ext_proc', () => {
 
   test('a connection takes 16 MiB before any of it is read, so that no body holds up other streams', async () => {
     const { address } = await start()
-    const session = connectHttp2(`http://127.0.0.1:${'port' in address ? address.port : 0}`)
+    const session = connectHttp2(`http://127.0.0.1:${portOf(address)}`)
     cleanups.push(() => session.destroy())
     await eventually(async () => expect(session.state.remoteWindowSize).toBe(16 * 1024 * 1024))
   })
@@ -52,18 +60,12 @@ describe('ext_proc', () => {
     }
     const { address } = await start({ onHeaders: async () => ({ kind: 'need-body', decide }) }, undefined, log)
     // The client of grpc-js holds what it sends, too.
-    const session = connectHttp2(`http://127.0.0.1:${'port' in address ? address.port : 0}`, { maxSessionMemory: 100 })
+    const session = connectHttp2(`http://127.0.0.1:${portOf(address)}`, { maxSessionMemory: 100 })
     cleanups.push(() => session.destroy())
     collectGarbage()
     const before = process.memoryUsage().arrayBuffers
     for (let index = 0; index < count; index += 1) {
-      const stream = session.request({
-        ':method': 'POST',
-        ':path': paths.process,
-        'content-type': 'application/grpc',
-        te: 'trailers',
-      })
-      stream.on('error', () => {})
+      const stream = requestProcess(session).on('error', () => {})
       for (const message of [Buffer.concat([field(2, field(1, length)), buffered]), requestBody(Buffer.alloc(bytes))]) {
         const head = Buffer.alloc(5)
         head.writeUInt32BE(message.length, 1)
@@ -77,30 +79,15 @@ describe('ext_proc', () => {
     })
   })
 
-  test('an unknown method is refused', async () => {
-    const { client } = await start()
-    const { status: ended } = client.call('/envoy.service.ext_proc.v3.ExternalProcessor/None')
-    await expect(ended).resolves.toMatchObject({ code: status.UNIMPLEMENTED })
-  })
-
-  test.each([
-    { name: 'as large as allowed passes the transport', bytes: 100_000, answer: '100000' },
-    { name: 'one byte larger is answered 413', bytes: 100_001, answer: 'request_too_large' },
-    { name: 'as large as Envoy sends is answered 413', bytes: 16_777_216, answer: 'request_too_large' },
-  ])('a body $name', async ({ bytes, answer }) => {
-    const decide = async (body: Buffer): Promise<HeadersDecision & { kind: 'response' }> => ({
-      kind: 'response',
-      status: 200,
-      body: body.length,
-      headers: {},
-    })
+  test('a body as large as Envoy sends passes the transport, and is answered 413', async () => {
+    const decide = () => Promise.reject(new Error('the body is too large to be decided on'))
     const { client } = await start({ onHeaders: async () => ({ kind: 'need-body', decide }) })
     const call = client.call(paths.process)
     call.stream.write(requestHeaders(buffered))
     await call.messages(1)
-    call.stream.write(requestBody(Buffer.alloc(bytes)))
+    call.stream.write(requestBody(Buffer.alloc(16_777_216)))
     const [, reply] = await call.messages(2)
-    expect(String(reply)).toContain(answer)
+    expect(String(reply)).toContain('request_too_large')
   })
 
   test.each([
@@ -122,20 +109,7 @@ describe('ext_proc', () => {
     await expect(call.status).resolves.toMatchObject({ code: status.CANCELLED })
   })
 
-  test('a drain waits for a decision', async () => {
-    const { ask, finish, health, server } = await startHolding()
-    health.setServing(true)
-    const call = await ask(paths.process, requestHeaders())
-    const drained = server.drain(60_000)
-    expect(health.isServing()).toBe(false)
-    finish()
-    await call.messages(1)
-    call.stream.end()
-    await expect(call.status).resolves.toMatchObject({ code: status.OK })
-    await drained
-  })
-
-  test('a drain that takes minutes cuts no stream', async () => {
+  test('a drain waits for a decision, and cuts no stream when that takes minutes', async () => {
     jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate', 'performance', 'Date', 'hrtime'] })
     try {
       const { ask, finish, server } = await startHolding()
@@ -175,7 +149,7 @@ describe('ext_proc', () => {
 
   test('a stop closes connections without a stream', async () => {
     const { server, address } = await start()
-    const socket = connectSocket({ host: '127.0.0.1', port: 'port' in address ? address.port : 0 })
+    const socket = connectSocket({ host: '127.0.0.1', port: portOf(address) })
     await once(socket, 'connect')
     socket.resume()
     const closed = once(socket, 'close')

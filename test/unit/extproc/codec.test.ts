@@ -184,16 +184,16 @@ describe('replies', () => {
     kind: 'forward',
     destinations: ['10.0.0.1:8000', '10.0.0.2:8000'],
     path: '/v1/completions',
-    requestHeaders: { 'x-a': everyByte.toString('latin1') },
+    requestHeaders: { 'content-length': '7', 'transfer-encoding': 'chunked', 'x-a': everyByte.toString('latin1') },
     splice,
     expectModel: 'm',
-    responseHeaders: { 'x-b': 'c' },
-    ticket: undefined,
+    responseHeaders: { 'x-session-id': 'ctx_1', 'x-context-cache': 'none' },
+    ticket: 't',
   }
 
   test.each<[string, Reply, Buffer]>([
     [
-      'a forward sets headers as raw bytes, with metadata beside them',
+      'a forward sets headers as raw bytes, but none that frame messages, with metadata beside them',
       { kind: 'decision', phase: 'request_headers', decision: forward },
       Buffer.concat([
         field(1, field(1, field(2, setHeader('x-a', everyByte), setHeader(':path', '/v1/completions')))),
@@ -201,7 +201,7 @@ describe('replies', () => {
           8,
           struct({
             'envoy.lb': { 'x-gateway-destination-endpoint': '10.0.0.1:8000,10.0.0.2:8000' },
-            ctx: { splice, model: 'm', headers: 'x-b:c\n' },
+            ctx: { splice, model: 'm', turn: 't', headers: 'x-session-id:ctx_1\nx-context-cache:none\n' },
           }),
         ),
       ]),
@@ -210,6 +210,15 @@ describe('replies', () => {
       'a passthrough to nowhere is a plain continue',
       { kind: 'decision', phase: 'request_body', decision: { kind: 'passthrough', destinations: [] } },
       field(3, field(1)),
+    ],
+    [
+      'a passthrough may set headers',
+      {
+        kind: 'decision',
+        phase: 'request_headers',
+        decision: { kind: 'passthrough', destinations: [], requestHeaders: { 'x-a': 'b' } },
+      },
+      field(1, field(1, field(2, setHeader('x-a', 'b')))),
     ],
     [
       'a decision that needs nothing else says so',
@@ -224,15 +233,15 @@ describe('replies', () => {
         decision: {
           kind: 'cached-response',
           contentType: 'text/plain',
-          body: Buffer.from('{}'),
-          headers: { 'x-a': 'b' },
+          body: everyByte,
+          headers: { 'x-a': 'b', 'content-length': '9' },
         },
       },
       field(
         7,
         field(1, int(1, 200)),
         field(2, setHeader('content-type', 'text/plain'), setHeader('x-a', 'b')),
-        field(3, '{}'),
+        field(3, everyByte),
         field(5, 'ctx_replay'),
       ),
     ],
