@@ -23,7 +23,7 @@ import { createTtftPredictor, type TtftPredictor } from '../../src/routing/ttft-
 import { createMemorySessionStore } from '../../src/sessions/memory/create-memory-session-store.ts'
 import type { SessionKey } from '../../src/sessions/session-record.ts'
 import { type BreakableStore, createBreakableStore } from './breakable-store.ts'
-import { answerBody, forwarded, tenantSecret } from './decisions.ts'
+import { answerBody, forwarded, sessionIdOf, tenantSecret } from './decisions.ts'
 import { gatewayRequest, type RequestSketch, type WatchedScope, watchedScope } from './gateway-request.ts'
 import { type KvBlock, MemoryFleet } from './memory-fleet.ts'
 import { createMemoryKvConnector, type MemoryKvConnector } from './memory-kv-connector.ts'
@@ -288,7 +288,7 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
     create: async (request = {}, told = {}) => {
       const forward = forwarded(await send({ path: '/v1/context', body: promptBody, ...request }))
       await serve(forward, told)
-      const id = forward.responseHeaders['x-session-id'] ?? ''
+      const id = sessionIdOf(forward)
       return { id, key: sessionKeyOf(id) }
     },
     beginCreate: async () => forwarded(await send({ path: '/v1/context', body: promptBody })),

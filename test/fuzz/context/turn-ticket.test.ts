@@ -1,9 +1,12 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { createTickets, type TurnTicket } from '../../../src/context/turn-ticket.ts'
+import { sign } from '../../../src/crypto/mac.ts'
+import { deriveKey } from '../../../src/crypto/seal.ts'
 import type { SessionKey, TenantKey } from '../../../src/sessions/session-record.ts'
 
-const tickets = createTickets('a secret that is long enough for a gateway')
+const secret = 'a secret that is long enough for a gateway'
+const tickets = createTickets(secret)
 
 const text = fc.string({ unit: 'binary', minLength: 1 })
 
@@ -58,5 +61,28 @@ describe('turn ticket', () => {
         expect(tickets.decode(encoded.slice(0, at) + other + encoded.slice(at + 1))).toBeUndefined()
       }),
     )
+  })
+
+  const session = { key: 'k', tenant: 't', model: 'm', expiry: { kind: 'keep' } }
+  const whole = { turnId: 'turn', pool: 'chat', pod: '127.0.0.1:19101', session }
+  const signed = (text: string): string => sign(deriveKey(secret, 'context-cache turn ticket'), text)
+  const json = (change: object, version = 4): string => JSON.stringify({ version, ticket: { ...whole, ...change } })
+
+  test.each([
+    { name: 'no text', text: '' },
+    { name: 'text that is not JSON', text: signed('{') },
+    { name: 'other JSON', text: signed('[]') },
+    { name: 'a ticket without a MAC', text: json({}) },
+    { name: 'a MAC alone', text: signed(json({})).slice(0, 22) },
+    { name: 'another version', text: signed(json({}, 3)) },
+    { name: 'another tenant secret', text: sign(deriveKey('another', 'context-cache turn ticket'), json({})) },
+    { name: 'no pod', text: signed(json({ pod: undefined })) },
+    { name: 'a session without tenant', text: signed(json({ session: { ...session, tenant: undefined } })) },
+  ])('is none: $name', ({ text }) => {
+    expect(tickets.decode(text)).toBeUndefined()
+  })
+
+  test('is known to every gateway with the same secret', () => {
+    expect(createTickets(secret).decode(signed(json({})))).toEqual(whole)
   })
 })

@@ -13,7 +13,6 @@ import { eventually } from '../../support/eventually.ts'
 import { watchedScope } from '../../support/gateway-request.ts'
 import { createLatch } from '../../support/latch.ts'
 import { admissionBy, planOf } from '../../support/planned-admission.ts'
-import { wholeAnswer } from '../../support/turn-end.ts'
 import { usedBytes } from '../../support/used-bytes.ts'
 
 const createBench = () => {
@@ -122,7 +121,7 @@ describe('a turn', () => {
         case 'ended':
           // Without a decision here, another process made it.
           forward ??= await decide(createContextGateway({ pods: [podA], beside: gateway }))
-          await gateway.service.endTurn({ ...wholeAnswer, usage, ticket: forward.ticket ?? '' })
+          await gateway.serve(forward, { promptTokens: 700 })
           break
       }
     }
@@ -130,7 +129,6 @@ describe('a turn', () => {
     expect(held()).toEqual(nothing)
     return { gateway, outcomes: outcomes().slice(1) }
   }
-  const usage = { promptTokens: 700, outputTokens: 20, cachedTokens: 0 }
 
   test.each<readonly [readonly Step[], ...('client_left' | 'completed')[]]>([
     [['decided', 'ended'], 'completed'],

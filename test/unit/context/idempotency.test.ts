@@ -2,6 +2,8 @@ import { describe, expect, test } from '@jest/globals'
 import { idempotencyKeyOf } from '../../../src/context/idempotency.ts'
 import type { TenantKey } from '../../../src/sessions/session-record.ts'
 import { allSlices } from '../../support/all-slices.ts'
+import { createContextGateway, promptBody, type SentRequest } from '../../support/context-gateway.ts'
+import { cacheStatusOf, forwarded, rejection, sessionIdOf } from '../../support/decisions.ts'
 import { errorOf } from '../../support/error-of.ts'
 import { gatewayRequest } from '../../support/gateway-request.ts'
 
@@ -91,5 +93,51 @@ describe('idempotencyKeyOf', () => {
     const { bodyDigest = '' } = keyOf({ 'x-stainless-retry-count': '1' }) ?? {}
 
     expect(keyOf({ 'idempotency-key': bodyDigest })?.digest).not.toBe(keyOf({ 'x-stainless-retry-count': '1' })?.digest)
+  })
+})
+
+describe('a create with an Idempotency-Key', () => {
+  /** A gateway, and creates that it gets with one key. */
+  const open = () => {
+    const gateway = createContextGateway()
+    const headers = { 'idempotency-key': 'k', 'x-session-ttl': '60' }
+    const send = (change: Partial<SentRequest> = {}) =>
+      gateway.send({ path: '/v1/context', body: promptBody, headers, ...change })
+    return { gateway, send }
+  }
+
+  test('continues the session of the first create when repeated, in the pod that served it last', async () => {
+    const { gateway, send } = open()
+    const first = forwarded(await send())
+    const [chosen, other = ''] = first.destinations
+    await gateway.serve(first, { servedBy: other, promptTokens: 3000 })
+    gateway.pods.setReady(chosen, true)
+
+    const second = forwarded(await send())
+
+    expect(sessionIdOf(second)).toBe(sessionIdOf(first))
+    expect(second.destinations[0]).toBe(other)
+    expect(cacheStatusOf(second)).toMatch(/^hit; tier=gpu/)
+    expect(await gateway.store.counts()).toMatchObject({ sessions: 1 })
+  })
+
+  test('is refused for another body', async () => {
+    const { gateway, send } = open()
+    await send()
+
+    expect(rejection(await send({ body: { model: 'm', prompt: 'another' } }))).toMatchObject({
+      code: 'idempotency_key_reused',
+      status: 400,
+      param: 'Idempotency-Key',
+    })
+    expect(await gateway.store.counts()).toMatchObject({ sessions: 1 })
+  })
+
+  test('is refused for the same body sent to another API', async () => {
+    const { send } = open()
+    const body = { ...promptBody, messages: [{ role: 'user', content: 'hi' }] }
+    await send({ path: '/v1/completions', body })
+
+    expect(rejection(await send({ path: '/v1/chat/completions', body })).code).toBe('idempotency_key_reused')
   })
 })

@@ -6,7 +6,7 @@ import {
   type GatewaySettings,
   type SentRequest,
 } from '../../support/context-gateway.ts'
-import { cacheStatusOf, forwarded, ticketOf } from '../../support/decisions.ts'
+import { cacheStatusOf, forwarded, sessionIdOf, ticketOf } from '../../support/decisions.ts'
 
 const names = ['x-claude-code-session-id', 'thread-id', 'session-id', 'x-session-id', 'body.prompt_cache_key']
 const open = (settings: GatewaySettings = {}) => createContextGateway({ names, ...settings })
@@ -31,8 +31,6 @@ const serve = async (gateway: ContextGateway, request: SentRequest): Promise<For
   return forward
 }
 
-const idOf = (forward: ForwardDecision): string => forward.responseHeaders['x-session-id'] ?? ''
-
 describe('a session that a client names', () => {
   test('begins with its first turn, and the next one starts from its KV', async () => {
     const gateway = open()
@@ -41,11 +39,11 @@ describe('a session that a client names', () => {
 
     expect(cacheStatusOf(first)).toBe('miss; reason=new_session')
     expect(cacheStatusOf(next)).toMatch(/^hit; tier=/)
-    expect(idOf(next)).toBe(idOf(first))
-    expect(idOf(first)).toMatch(/^ctx_[\w-]{32}$/)
+    expect(sessionIdOf(next)).toBe(sessionIdOf(first))
+    expect(sessionIdOf(first)).toMatch(/^ctx_[\w-]{32}$/)
     expect(first.expectModel).toBeUndefined()
-    expect(await gateway.view(idOf(first))).toMatchObject({
-      id: idOf(first),
+    expect(await gateway.view(sessionIdOf(first))).toMatchObject({
+      id: sessionIdOf(first),
       named_by: 'session-id',
       turns: 2,
       model: 'm',
@@ -54,7 +52,7 @@ describe('a session that a client names', () => {
 
   test('its handle works like any other', async () => {
     const gateway = open()
-    const id = idOf(await serve(gateway, turn({ 'session-id': 'conversation' })))
+    const id = sessionIdOf(await serve(gateway, turn({ 'session-id': 'conversation' })))
     const used = await gateway.use(id)
     await gateway.serve(used)
 
@@ -83,7 +81,7 @@ describe('a session that a client names', () => {
     const main = await serve(gateway, turn({ 'x-claude-code-session-id': 'a' }))
     const agent = await serve(gateway, turn({ 'x-claude-code-session-id': 'a', 'x-claude-code-agent-id': '1' }))
 
-    expect(idOf(agent)).not.toBe(idOf(main))
+    expect(sessionIdOf(agent)).not.toBe(sessionIdOf(main))
   })
 
   test('the first name in the order counts, and an id of the gateway comes before all', async () => {
@@ -91,8 +89,8 @@ describe('a session that a client names', () => {
     const byThread = await serve(gateway, turn({ 'thread-id': 't', 'session-id': 's' }))
     const { id } = await gateway.create()
 
-    expect(idOf(await serve(gateway, turn({ 'thread-id': 't' })))).toBe(idOf(byThread))
-    expect(idOf(await serve(gateway, turn({ 'thread-id': 't', 'x-session-id': id })))).toBe(id)
+    expect(sessionIdOf(await serve(gateway, turn({ 'thread-id': 't' })))).toBe(sessionIdOf(byThread))
+    expect(sessionIdOf(await serve(gateway, turn({ 'thread-id': 't', 'x-session-id': id })))).toBe(id)
   })
 
   test('a member of the body names it, as Envoy or the gateway reads it', async () => {
@@ -106,9 +104,9 @@ describe('a session that a client names', () => {
 
     const byBodyAlone = await serve(gateway, turn({ 'x-context-model': '' }, { body }))
 
-    expect(idOf(byBody)).toBe(idOf(byEnvoy))
-    expect(idOf(byBodyAlone)).toBe(idOf(byEnvoy))
-    expect(await gateway.view(idOf(byBody))).toMatchObject({ named_by: 'body.prompt_cache_key' })
+    expect(sessionIdOf(byBody)).toBe(sessionIdOf(byEnvoy))
+    expect(sessionIdOf(byBodyAlone)).toBe(sessionIdOf(byEnvoy))
+    expect(await gateway.view(sessionIdOf(byBody))).toMatchObject({ named_by: 'body.prompt_cache_key' })
   })
 
   test('where Envoy cannot tell which model counts, the gateway reads the body', async () => {
@@ -161,7 +159,7 @@ describe('a session that a client names', () => {
 
     expect(cacheStatusOf(away)).toBe('miss; reason=store_unavailable')
     expect(away.destinations).toEqual(destinations)
-    expect(idOf(away)).toBe('')
+    expect(sessionIdOf(away)).toBe('')
   })
 
   test.each<{ readonly agent: string; readonly main: RequestHeaders; readonly part: RequestHeaders }>([
@@ -187,7 +185,7 @@ describe('a session that a client names', () => {
     const agents = await Promise.all([1, 2, 3].map(() => serve(gateway, turn(part))))
 
     expect(agents.map(({ destinations: [pod] }) => pod)).toEqual([1, 2, 3].map(() => parent.destinations[0]))
-    expect(agents.map(idOf)).not.toContain(idOf(parent))
+    expect(agents.map(sessionIdOf)).not.toContain(sessionIdOf(parent))
   })
 
   test('a first turn that fails leaves nothing behind', async () => {
@@ -204,7 +202,7 @@ describe('a session that a client names', () => {
     for (let index = 0; index < 10; index++) await serve(gateway, turn({ 'session-id': `name-${index}` }))
 
     expect(await gateway.store.counts()).toMatchObject({ sessions: 4 })
-    expect(idOf(await serve(gateway, turn({ 'session-id': 'kept' }, { as: 'key-b' })))).toBe(idOf(other))
+    expect(sessionIdOf(await serve(gateway, turn({ 'session-id': 'kept' }, { as: 'key-b' })))).toBe(sessionIdOf(other))
   })
 
   test.each([
@@ -214,7 +212,7 @@ describe('a session that a client names', () => {
     { asks: 'in_memory', ttl: 'in_memory', seconds: 3600 },
   ])('a client that asks for $asks gets a TTL of $seconds s', async ({ ttl, seconds }) => {
     const gateway = open()
-    const id = idOf(await serve(gateway, turn({ 'session-id': 'a', 'x-context-ttl': ttl })))
+    const id = sessionIdOf(await serve(gateway, turn({ 'session-id': 'a', 'x-context-ttl': ttl })))
 
     expect(await gateway.view(id)).toMatchObject({ ttl: seconds })
   })
