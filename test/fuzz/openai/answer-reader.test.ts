@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { createAnswerReader } from '../../../src/openai/answer-reader.ts'
+import { piecesOf } from '../../support/pieces-of.ts'
 
 const stream = 'text/event-stream; charset=utf-8'
 const usage = '"usage":{"prompt_tokens":10,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":8}}'
@@ -47,10 +48,9 @@ const rows: readonly (readonly [string, { readonly type: string; readonly text: 
 
 test.each(rows)('%s is read, in whatever pieces it comes', (_name, { type, text }, result) => {
   fc.assert(
-    fc.property(fc.array(fc.nat(text.length), { maxLength: 8 }), (ends) => {
+    fc.property(fc.array(fc.nat(), { maxLength: 8 }), (ends) => {
       const reader = createAnswerReader(type, [])
-      const places = [0, ...ends.sort((a, b) => a - b), text.length]
-      for (const [index, end] of places.slice(1).entries()) reader.chunk(Buffer.from(text.slice(places[index], end)))
+      for (const piece of piecesOf(text, ends)) reader.chunk(piece)
       expect(reader.result()).toEqual({ isWhole: true, usage: undefined, ...result })
     }),
   )

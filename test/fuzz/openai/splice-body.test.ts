@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { GatewayError } from '../../../src/openai/gateway-error.ts'
 import { createBodySplicer, namesOtherModel, type SpliceOptions } from '../../../src/openai/splice-body.ts'
 import { allSlices, countSlices } from '../../support/all-slices.ts'
+import { piecesOf } from '../../support/pieces-of.ts'
 
 const unlimited: SpliceOptions = { splice: undefined, maxBytes: Number.POSITIVE_INFINITY }
 
@@ -16,12 +17,6 @@ const outcomeOf = (pieces: readonly Buffer[], options: Partial<SpliceOptions>): 
     if (!(error instanceof GatewayError)) throw error
     return error.code
   }
-}
-
-/** The text in pieces that end at these places. */
-const piecesOf = (text: Buffer, ends: readonly number[]): readonly Buffer[] => {
-  const places = [0, ...ends.map((end) => end % (text.length + 1)).sort((a, b) => a - b), text.length]
-  return places.slice(1).map((end, index) => text.subarray(places[index], end))
 }
 
 const ends = fc.array(fc.nat(), { maxLength: 12 })
@@ -48,7 +43,7 @@ test('a body gives the same outcome in whatever pieces it comes', () => {
 test('a JSON object gets the members as its last, and anything else stays what it is', () => {
   fc.assert(
     fc.property(anyText, ends, (source, places) => {
-      const outcome = outcomeOf(piecesOf(Buffer.from(source), places), { splice: '"added":1' })
+      const outcome = outcomeOf(piecesOf(source, places), { splice: '"added":1' })
       const before = objectOf(source)
       if (before !== undefined) expect(Object.entries(objectOf(outcome) ?? {}).at(-1)).toEqual(['added', 1])
       expect(objectOf(outcome)).toEqual(before === undefined ? undefined : { ...before, added: 1 })

@@ -4,6 +4,7 @@ import { createResponseCheck } from '../../../src/responsecache/finished-respons
 import { createMemoryResponseCache } from '../../../src/responsecache/response-cache.ts'
 import { createResponseCaptures, type ResponseCapture } from '../../../src/responsecache/response-capture.ts'
 import { type ResponseForm, responseKeyOf } from '../../../src/responsecache/response-key.ts'
+import { piecesOf } from '../../support/pieces-of.ts'
 
 const contentTypes: Readonly<Record<ResponseForm, string>> = { json: 'application/json', stream: 'text/event-stream' }
 const header =
@@ -24,11 +25,6 @@ const anyResponse = fc
         }
   })
 
-const cut = (whole: Buffer, places: readonly number[]): readonly Buffer[] => {
-  const cuts = places.map((place) => place % (whole.length + 1)).sort((one, other) => one - other)
-  return [0, ...cuts].map((from, index) => whole.subarray(from, cuts[index]))
-}
-
 const setUp = (maxEntryBytes: number, budgetBytes: number) => {
   const cache = createMemoryResponseCache({ maxBytes: 1_000_000, maxEntryBytes: 1_000_000, onEvicted: () => {} })
   return { cache, ...createResponseCaptures({ cache, maxBytes: budgetBytes, maxEntryBytes }) }
@@ -43,7 +39,7 @@ test('capture caches the whole response, however it is cut into pieces', () => {
       const { cache, bytes, begin } = setUp(100_000, 200_000)
       const capture = begin({ key: keyOf(form), form })
       capture?.head(200, header(form))
-      for (const piece of cut(body, places)) {
+      for (const piece of piecesOf(body, places)) {
         // The piece's memory may be used again at once.
         const lent = Buffer.from(piece)
         capture?.chunk(lent)

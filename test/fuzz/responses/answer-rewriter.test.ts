@@ -3,6 +3,7 @@ import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { createSlices } from '../../../src/async/slices.ts'
 import { createAnswerRewriter } from '../../../src/responses/answer-rewriter.ts'
+import { piecesOf } from '../../support/pieces-of.ts'
 
 const asked = { previousResponseId: 'resp_0', conversationId: undefined, store: true }
 const limits = { maxJsonDepth: 64, maxJsonKeys: 10_000 }
@@ -45,13 +46,6 @@ const send = async (
   return { bytes: Buffer.concat(out), text: String(Buffer.concat(out)), kept, heldBytes: memory.heldBytes }
 }
 
-/** A text in pieces of any length. */
-const cut = (text: string, places: readonly number[]): readonly Buffer[] => {
-  const bytes = Buffer.from(text)
-  const at = [0, ...places.map((place) => place % (bytes.length + 1)), bytes.length].toSorted((a, b) => a - b)
-  return at.slice(1).map((end, index) => bytes.subarray(at[index], end))
-}
-
 const anyText = fc.string({ unit: 'binary' })
 const anyPlaces = fc.array(fc.nat(100_000), { maxLength: 12 })
 const answerOf = (status: string, texts: readonly string[], more: object = {}) => ({
@@ -76,7 +70,10 @@ test('an answer says what was asked for, and is kept whole, however it is cut', 
       async (status, texts, places, canKeep) => {
         const answer = answerOf(status, texts)
         const sent = JSON.stringify(answer, null, 1)
-        const { text, kept, heldBytes } = await send(cut(sent, places), { contentType: 'application/json', canKeep })
+        const { text, kept, heldBytes } = await send(piecesOf(sent, places), {
+          contentType: 'application/json',
+          canKeep,
+        })
         const isKept = status !== 'failed' && canKeep
         expect(JSON.parse(text)).toEqual({ ...answer, ...wanted, store: isKept })
         expect(kept).toEqual(isKept ? [{ id: 'resp_1', response: text }] : [])
@@ -108,7 +105,9 @@ test('the events of a stream say it too, all others pass byte for byte, and the 
             `data: [DONE]${lineBreak}${lineBreak}`,
           ].join('')
         }
-        const { text, kept } = await send(cut(stream({}), places), { contentType: 'text/event-stream; charset=utf-8' })
+        const { text, kept } = await send(piecesOf(stream({}), places), {
+          contentType: 'text/event-stream; charset=utf-8',
+        })
         expect(text).toBe(stream(wanted, { ...wanted, store: ending !== 'failed' }))
         const answer = JSON.stringify(answerOf(ending, texts, wanted))
         expect(kept).toEqual(ending === 'failed' ? [] : [{ id: 'resp_1', response: answer }])
@@ -124,7 +123,7 @@ test('a stream that is cut anywhere is never kept', async () => {
     fc.asyncProperty(anyPlaces, fc.nat(), async (places, seed) => {
       const whole = `${created}${last}`
       const length = seed % whole.length
-      const { kept, heldBytes } = await send(cut(whole.slice(0, length), places), {
+      const { kept, heldBytes } = await send(piecesOf(whole.slice(0, length), places), {
         contentType: 'text/event-stream',
         isWhole: false,
       })
@@ -141,7 +140,7 @@ test('what is too long to be held passes unchanged, and is not kept', async () =
       const sent =
         form === 'json' ? JSON.stringify(answer) : event('response.completed', { response: answer }, '\n', true)
       const contentType = form === 'json' ? 'application/json' : 'text/event-stream'
-      const { text, kept } = await send([...cut(sent.slice(0, -2), places), Buffer.from(sent.slice(-2))], {
+      const { text, kept } = await send([...piecesOf(sent.slice(0, -2), places), Buffer.from(sent.slice(-2))], {
         contentType,
         maxHeldBytes: 1000,
       })

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { createSlices } from '../../../src/async/slices.ts'
 import { createAnswerRewriter } from '../../../src/responses/answer-rewriter.ts'
 import { createAnswerTranslator, inTurn } from '../../../src/responses/answer-translator.ts'
+import { piecesOf } from '../../support/pieces-of.ts'
 
 type Members = Record<string, unknown>
 interface Event extends Members {
@@ -44,13 +45,6 @@ const eventsOf = (text: string): readonly Event[] =>
       expect(parsed.type).toBe(name)
       return parsed
     })
-
-/** A text in pieces of any length. */
-const cut = (text: string, places: readonly number[]): readonly Buffer[] => {
-  const bytes = Buffer.from(text)
-  const at = [0, ...places.map((place) => place % (bytes.length + 1)), bytes.length].toSorted((a, b) => a - b)
-  return at.slice(1).map((end, index) => bytes.subarray(at[index], end))
-}
 
 const anyText = fc.string({ unit: 'grapheme', minLength: 1 })
 const anyPlaces = fc.array(fc.nat(100_000), { maxLength: 12 })
@@ -119,7 +113,7 @@ test('a stream of chat becomes the events that make its response, which is kept,
       fc.constantFrom('\n', '\r\n'),
       async (deltas, ending, places, lineBreak) => {
         const sent = streamOf(deltas, ending, lineBreak) + last
-        const { text, kept } = await send(cut(sent, places), 'text/event-stream')
+        const { text, kept } = await send(piecesOf(sent, places), 'text/event-stream')
         const whole = await send([Buffer.from(sent)], 'text/event-stream')
         expect(text).toBe(whole.text)
         const events = eventsOf(text)
@@ -176,7 +170,7 @@ test('a whole answer makes the response that its stream makes', async () => {
           { content },
           ...tool_calls.map((call, index) => ({ tool_calls: [{ ...call, index }] })),
         ]
-        const { text, kept } = await send(cut(answer, places), 'application/json')
+        const { text, kept } = await send(piecesOf(answer, places), 'application/json')
         const streamed = await send([Buffer.from(streamOf(deltas, ending) + last)], 'text/event-stream')
         expect(JSON.parse(text)).toEqual(eventsOf(streamed.text).at(-1)?.['response'])
         expect(kept).toHaveLength(1)
@@ -207,7 +201,11 @@ test('a stream that is cut anywhere has no end, and is not kept', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(anyDelta), anyPlaces, fc.nat(), fc.boolean(), async (deltas, places, seed, isWhole) => {
       const sent = streamOf(deltas, 'stop')
-      const { text, kept } = await send(cut(sent.slice(0, seed % sent.length), places), 'text/event-stream', isWhole)
+      const { text, kept } = await send(
+        piecesOf(sent.slice(0, seed % sent.length), places),
+        'text/event-stream',
+        isWhole,
+      )
       const types = eventsOf(text).map(({ type }) => type)
       expect(types).not.toContain('response.completed')
       expect(types.includes('response.failed')).toBe(isWhole)
