@@ -1,23 +1,15 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import { loadConfig } from '../../../src/config/load-config.ts'
+import { useFolder } from '../../support/use-folder.ts'
 import { essential, load, problemsOf, secret } from './load.ts'
 
 describe('loadConfig', () => {
-  let folder: string
-
-  beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), 'config-'))
-  })
-
-  afterEach(() => {
-    rmSync(folder, { recursive: true })
-  })
+  const folder = useFolder()
 
   const write = (name: string, text: string): string => {
-    const path = join(folder, name)
+    const path = join(folder(), name)
     writeFileSync(path, text)
     return path
   }
@@ -296,7 +288,7 @@ describe('loadConfig', () => {
       CTX_NOTHING: '1',
       CTX_LISTEN_ADMIN_PORT: 'x',
       CTX_SESSIONS_MIN_TTL_SECONDS: '700000',
-      CTX_TENANT_SECRET_FILE: join(folder, 'none'),
+      CTX_TENANT_SECRET_FILE: join(folder(), 'none'),
     }
     const problems = problemsOf(environment, yamlFile('log: { colour: red }\nturns: { leaseSeconds: 0 }\n'))
     expect(problems.match(/^CTX_NOTHING|(tenant|listen|sessions|log|turns|routing|kv)\.[\w.]+(?=[ :])/gm)).toEqual([
@@ -316,7 +308,7 @@ describe('loadConfig', () => {
   })
 
   test('a missing file is reported once, without consequential problems', () => {
-    const missing = join(folder, 'none')
+    const missing = join(folder(), 'none')
     expect(problemsOf({ CTX_LISTEN_ADMIN_PORT: 'x' }, missing)).toBe(
       `${missing}: cannot be read (ENOENT: no such file or directory)\nCTX_LISTEN_ADMIN_PORT: listen.admin.port = "x": must be a whole number, 0 to 65535`,
     )

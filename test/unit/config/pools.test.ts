@@ -1,12 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import { connectorOf, listedPods, poolsOf } from '../../../src/config/pools.ts'
+import { useFolder } from '../../support/use-folder.ts'
 import { essential, load, problemsOf } from './load.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'pools-'))
-afterAll(() => rmSync(folder, { recursive: true }))
+const folder = useFolder()
 
 const chat = { name: 'chat', pods: ['a:1'], kv: { connector: 'none' } }
 const variable = (...pools: readonly object[]) => ({ CTX_POOLS: JSON.stringify(pools) })
@@ -58,7 +57,7 @@ describe('poolsOf', () => {
   })
 
   test('a key is read from its file', () => {
-    const apiKeyFile = join(folder, 'key')
+    const apiKeyFile = join(folder(), 'key')
     writeFileSync(apiKeyFile, 'from-file\n')
     expect(poolsOf(load(variable({ ...chat, apiKeyFile })))).toMatchObject([{ apiKey: 'from-file' }])
   })

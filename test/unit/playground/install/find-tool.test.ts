@@ -1,19 +1,19 @@
-import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { chmod, mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { beforeEach, describe, expect, test } from '@jest/globals'
 import { findTool, type ToolRecipe } from '../../../../playground/install/find-tool.ts'
 import { InstallError } from '../../../../playground/install/install-once.ts'
 import type { Environment } from '../../../../playground/run-command.ts'
+import { useFolder } from '../../../support/use-folder.ts'
 
 describe('findTool', () => {
-  let folder = ''
+  const folder = useFolder()
   let lines: string[] = []
   let installs = 0
 
   /** A program that answers `--version`. */
   const put = async (path: string, script: string): Promise<string> => {
-    const file = join(folder, path)
+    const file = join(folder(), path)
     await mkdir(dirname(file), { recursive: true })
     await writeFile(file, `#!/bin/sh\n${script}\n`)
     await chmod(file, 0o755)
@@ -26,7 +26,7 @@ describe('findTool', () => {
     remedy: 'Install it.',
     versionPattern: /v(\d+\.\d+)/,
     atLeast: [2, 0],
-    directory: join(folder, 'tools', 'tool'),
+    directory: join(folder(), 'tools', 'tool'),
     install: (into) => {
       installs += 1
       return install(into)
@@ -38,21 +38,19 @@ describe('findTool', () => {
     await chmod(join(into, 'tool'), 0o755)
   }
   const find = (env: Environment, install = installGood) =>
-    findTool(recipe(install), { env, toolsDir: join(folder, 'tools'), report: (line) => lines.push(line) })
+    findTool(recipe(install), { env, toolsDir: join(folder(), 'tools'), report: (line) => lines.push(line) })
 
-  beforeEach(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'launcher-'))
+  beforeEach(() => {
     lines = []
     installs = 0
   })
-  afterEach(() => rm(folder, { recursive: true, force: true }))
 
-  const installed = () => ({ command: [join(folder, 'tools', 'tool', 'tool')], version: '2.0' })
+  const installed = () => ({ command: [join(folder(), 'tools', 'tool', 'tool')], version: '2.0' })
 
   test('the file named by the variable comes first', async () => {
     const named = await put('named', 'echo v2.0')
     await put('bin/tool', 'echo v2.0')
-    const found = await find({ TOOL_BIN: named, PATH: join(folder, 'bin') })
+    const found = await find({ TOOL_BIN: named, PATH: join(folder(), 'bin') })
     expect(found).toEqual({ command: [named], version: '2.0' })
   })
 
@@ -61,9 +59,9 @@ describe('findTool', () => {
     { name: 'is too old', script: 'echo v1.9', reason: /it is 1\.9, 2\.0 is needed/ },
     { name: 'fails', script: 'echo broken >&2; exit 3', reason: /broken/ },
   ])('a named file that $name is refused, whatever else there is', async ({ script, reason }) => {
-    const named = script === undefined ? join(folder, 'none') : await put('named', script)
+    const named = script === undefined ? join(folder(), 'none') : await put('named', script)
     await put('bin/tool', 'echo v2.0')
-    const outcome = find({ TOOL_BIN: named, PATH: join(folder, 'bin') })
+    const outcome = find({ TOOL_BIN: named, PATH: join(folder(), 'bin') })
     await expect(outcome).rejects.toThrow(InstallError)
     await expect(outcome).rejects.toThrow(/^Tool is not available: \S+ cannot be used \(.*\)\. Install it\.$/)
     await expect(outcome).rejects.toThrow(reason)
@@ -73,7 +71,7 @@ describe('findTool', () => {
   test('an empty variable counts as none, and PATH is searched in order', async () => {
     await put('one/tool', 'echo v2.1')
     await put('two/tool', 'echo v2.2')
-    const PATH = ['none', 'one', 'two'].map((name) => join(folder, name)).join(':')
+    const PATH = ['none', 'one', 'two'].map((name) => join(folder(), name)).join(':')
     expect(await find({ TOOL_BIN: '', PATH })).toEqual({ command: ['tool'], version: '2.1' })
   })
 
@@ -81,7 +79,7 @@ describe('findTool', () => {
     const old = await put('bin/tool', 'echo v1.9')
     expect(await find({ PATH: dirname(old) })).toEqual(installed())
     expect(lines).toEqual([
-      `Tool: tool cannot be used (it is 1.9, 2.0 is needed); installing into ${join(folder, 'tools', 'tool')}`,
+      `Tool: tool cannot be used (it is 1.9, 2.0 is needed); installing into ${join(folder(), 'tools', 'tool')}`,
     ])
   })
 

@@ -4,17 +4,7 @@ import { replayTrace } from '../../../../playground/replay/replay-trace.ts'
 import type { TraceRequest } from '../../../../playground/replay/trace.ts'
 import type { PolicyName } from '../../../../src/routing/policies.ts'
 import { traceRequest } from './requests.ts'
-
-/** A token takes 1 ms to compute and 0.1 ms to load, a load 10 ms beside that; a generated token 10 ms. */
-const settings: FleetSettings = {
-  pods: 1,
-  podBlocks: Number.POSITIVE_INFINITY,
-  storeBlocks: Number.POSITIVE_INFINITY,
-  prefillTokensPerSecond: 1_000,
-  loadTokensPerSecond: 10_000,
-  decodeTokensPerSecond: 100,
-  timeScale: 1,
-}
+import { settings } from './settings.ts'
 
 const replay = (
   requests: readonly TraceRequest[],

@@ -1,17 +1,15 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { beforeEach, describe, expect, test } from '@jest/globals'
 import { runReplay } from '../../../../playground/replay/run-replay.ts'
+import { useFolder } from '../../../support/use-folder.ts'
 
-let folder: string
+const folder = useFolder()
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'replay-'))
   const line = (timestamp: number, blocks: readonly number[]): string =>
     JSON.stringify({ timestamp, input_length: 512 * blocks.length, output_length: 3, hash_ids: blocks })
-  await writeFile(join(folder, 'trace'), [line(0, [1, 2]), line(60_000, [1, 2, 3])].join('\n'))
+  await writeFile(join(folder(), 'trace'), [line(0, [1, 2]), line(60_000, [1, 2, 3])].join('\n'))
 })
-afterEach(() => rm(folder, { recursive: true }))
 
 const run = async (...args: readonly string[]) => {
   const printed: string[] = []
@@ -29,7 +27,7 @@ const run = async (...args: readonly string[]) => {
 
 describe('the command replay', () => {
   test('prints a table with a row for each policy', async () => {
-    const { exitCode, printed } = await run(join(folder, 'trace'), '--policy=all', '--store-blocks=2')
+    const { exitCode, printed } = await run(join(folder(), 'trace'), '--policy=all', '--store-blocks=2')
     expect(exitCode).toBe(0)
     expect(printed).toContain('2 requests, 1 conversations, 5 blocks of 512 tokens; block hit ratio at most 0.400')
     expect(printed).toContain('a store of 2 blocks, which alone would have 0.400 of all')
@@ -40,7 +38,7 @@ describe('the command replay', () => {
 
   test('prints the figures of turns, where pods have slots', async () => {
     const { printed } = await run(
-      join(folder, 'trace'),
+      join(folder(), 'trace'),
       '--slots=2',
       '--processors=1',
       '--wait-for-answers',
@@ -53,8 +51,8 @@ describe('the command replay', () => {
   })
 
   test('writes JSON, too', async () => {
-    const path = join(folder, 'out.json')
-    await run(join(folder, 'trace'), '--json', path)
+    const path = join(folder(), 'out.json')
+    await run(join(folder(), 'trace'), '--json', path)
     expect(JSON.parse(await readFile(path, 'utf8'))).toMatchObject({
       trace: { requests: 2, blocks: 5, highestHitRatio: 0.4, storeHitRatio: 0.4, leastTokens: 1_536, seconds: 60 },
       fleet: { pods: 8, podBlocks: 2_000, storeBlocks: null },

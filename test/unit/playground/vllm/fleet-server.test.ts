@@ -1,19 +1,20 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { request } from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { freePort } from '../../../../playground/free-port.ts'
 import { type FleetServer, serveFleetControl, startFleetServer } from '../../../../playground/vllm/fleet-server.ts'
 import { answers, httpGet, NotReadyError, prints } from '../../../../playground/wait-until-ready.ts'
 import { eventually } from '../../../support/eventually.ts'
+import { useFolder } from '../../../support/use-folder.ts'
+
+const folder = useFolder()
 
 /** Answers every GET with its process id. */
 const program = (port: number): string =>
   `console.log('listening'); require('http').createServer((q, r) => r.end(String(process.pid))).listen(${port}, '127.0.0.1')`
 
 describe('a server of a fleet', () => {
-  let folder = ''
   let port = 0
   let server: FleetServer
   let endControl: () => Promise<void>
@@ -24,15 +25,15 @@ describe('a server of a fleet', () => {
     url: `http://127.0.0.1:${port}`,
     command: [process.execPath, '-e', script] as const,
     env: { PATH: process.env['PATH'] },
-    cwd: folder,
-    logFile: join(folder, 'coordinator.log'),
+    cwd: folder(),
+    logFile: join(folder(), 'coordinator.log'),
     ready: answers(`http://127.0.0.1:${port}/`),
     report: (line: string) => void reports.push(line),
   })
   const answered = async (): Promise<unknown> => httpGet(`http://127.0.0.1:${port}/`)
   const send = (path: string, method = 'POST'): Promise<{ readonly status: number; readonly body: string }> =>
     new Promise((resolve, reject) => {
-      request({ socketPath: join(folder, 'control'), path, method, agent: false }, (response) => {
+      request({ socketPath: join(folder(), 'control'), path, method, agent: false }, (response) => {
         let body = ''
         response.setEncoding('utf8').on('data', (text: string) => {
           body += text
@@ -45,21 +46,19 @@ describe('a server of a fleet', () => {
 
   beforeEach(async () => {
     reports = []
-    folder = await mkdtemp(join(tmpdir(), 'fleet-server-'))
     port = await freePort()
     server = await startFleetServer(options(program(port)))
-    endControl = await serveFleetControl(join(folder, 'control'), [server])
+    endControl = await serveFleetControl(join(folder(), 'control'), [server])
   })
   afterEach(async () => {
     await endControl()
     await server.stop()
-    await rm(folder, { recursive: true, force: true })
   })
 
   test('is reported when it is up, and writes what it prints into its log', async () => {
     expect(reports).toEqual([expect.stringMatching(/^coordinator is up on http:\/\/127\.0\.0\.1:\d+ \(\d+ s\)$/)])
     await server.stop()
-    expect(await readFile(join(folder, 'coordinator.log'), 'utf8')).toBe('listening\n')
+    expect(await readFile(join(folder(), 'coordinator.log'), 'utf8')).toBe('listening\n')
     expect(reports).toHaveLength(1)
   })
 

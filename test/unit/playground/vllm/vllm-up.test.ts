@@ -1,10 +1,10 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import type { FleetDescription } from '../../../../playground/vllm/fleet-description.ts'
 import { readyText } from '../../../../playground/vllm/run-vllm-fleet.ts'
 import { obtainVllmFleet } from '../../../../playground/vllm/start-vllm-fleet.ts'
+import { useFolder } from '../../../support/use-folder.ts'
 
 const pod = (number: number): FleetDescription['pods'][number] => ({
   address: `127.0.0.1:810${number + 1}`,
@@ -32,14 +32,10 @@ test('the ready text has the whole line that starts the gateway', () => {
 })
 
 describe('obtainVllmFleet with VLLM_FLEET', () => {
-  let folder = ''
-  beforeEach(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'fleet-'))
-  })
-  afterEach(() => rm(folder, { recursive: true, force: true }))
+  const folder = useFolder()
 
   const written = async (content: unknown): Promise<string> => {
-    const file = join(folder, 'fleet.json')
+    const file = join(folder(), 'fleet.json')
     await writeFile(file, JSON.stringify(content))
     return file
   }
@@ -55,7 +51,7 @@ describe('obtainVllmFleet with VLLM_FLEET', () => {
     { name: 'a file that is not there', content: undefined },
     { name: 'something else', content: { pods: [] } },
   ])('$name is an error', async ({ content }) => {
-    const file = content === undefined ? join(folder, 'none') : await written(content)
+    const file = content === undefined ? join(folder(), 'none') : await written(content)
     await expect(obtain(file)).rejects.toThrow()
   })
 })

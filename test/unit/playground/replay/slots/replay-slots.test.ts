@@ -3,17 +3,8 @@ import type { FleetSettings, SlotSettings } from '../../../../../playground/repl
 import { replayWithSlots } from '../../../../../playground/replay/slots/replay-slots.ts'
 import type { TraceRequest } from '../../../../../playground/replay/trace.ts'
 import { traceRequest } from '../requests.ts'
+import { settings } from '../settings.ts'
 
-/** A token takes 1 ms to compute and 0.1 ms to load or save, which takes 10 ms beside that; a generated token 10 ms. */
-const settings: FleetSettings = {
-  pods: 1,
-  podBlocks: 0,
-  storeBlocks: Number.POSITIVE_INFINITY,
-  prefillTokensPerSecond: 1_000,
-  loadTokensPerSecond: 10_000,
-  decodeTokensPerSecond: 100,
-  timeScale: 1,
-}
 const oneSlot: SlotSettings = {
   perPod: 1,
   processors: Number.POSITIVE_INFINITY,
@@ -26,7 +17,7 @@ const replay = async (
   change: Partial<FleetSettings> = {},
   slots: Partial<SlotSettings> = {},
 ) => {
-  const all = { ...settings, ...change }
+  const all = { ...settings, podBlocks: 0, ...change }
   const result = await replayWithSlots(requests, {
     settings: all,
     policy: 'predicted-ttft',
