@@ -30,11 +30,9 @@ describe('a request that carries no session', () => {
     { name: 'disguised paths', paths: ['/V1/context', '/v1//context', '/v1/context/../completions', '/v1/%63ontext'] },
     { name: 'a URL', paths: ['http://engine/v1/context'] },
   ])('is rejected on $name', async ({ paths }) => {
+    const gateway = createContextGateway()
     for (const path of paths)
-      expect(rejection(await createContextGateway().send({ path }))).toMatchObject({
-        code: 'unknown_path',
-        status: 404,
-      })
+      expect(rejection(await gateway.send({ path }))).toMatchObject({ code: 'unknown_path', status: 404 })
   })
 })
 
