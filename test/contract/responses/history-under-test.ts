@@ -48,7 +48,8 @@ const historyIn = (
   prefix: connection.keyPrefix,
   store: createRedisHistoryStore(connection),
   advance: async (milliseconds) => {
-    for (const key of await keys(`${connection.keyPrefix}*`)) await raw.eval(script, 1, key, milliseconds)
+    const all = await keys(`${connection.keyPrefix}*`)
+    await Promise.all(all.map((key) => raw.eval(script, 1, key, milliseconds)))
   },
 })
 

@@ -182,13 +182,14 @@ const exercise = (under: HistoryStoreUnderTest) => {
     }
   }
 
+  const checkResponse = async (id: string): Promise<void> => {
+    const expected = model.texts(id)
+    if (expected === undefined) expect(await history.get({ tenant: alice, id })).toBeUndefined()
+    else expect((await chain(id)).items.map(textOf)).toEqual(expected)
+  }
+
   const check = async (): Promise<void> => {
-    for (let number = 1; number <= count; number += 1) {
-      const id = `resp-${number}`
-      const expected = model.texts(id)
-      if (expected === undefined) expect(await history.get({ tenant: alice, id })).toBeUndefined()
-      else expect((await chain(id)).items.map(textOf)).toEqual(expected)
-    }
+    await Promise.all(Array.from({ length: count }, (_, index) => checkResponse(`resp-${index + 1}`)))
     for (const id of model.conversationIds())
       expect((await conversations.items({ tenant: alice, id }))?.map(textOf)).toEqual(model.conversation(id))
   }
