@@ -179,13 +179,13 @@ test.each<[string, object]>([
 })
 
 test('no slice of a large request is large', () => {
-  const text = 'a "quoted" \\ text. '.repeat(100_000)
+  const text = 'a "quoted" \\ text. '.repeat(20_000)
   const input = [
     { role: 'user', content: text },
-    ...Array.from({ length: 20_000 }, () => ({ role: 'user', content: 'a' })),
+    ...Array.from({ length: 4_000 }, () => ({ role: 'user', content: 'a' })),
   ]
   const work = toChatRequest(Buffer.from(JSON.stringify({ model: 'm', input })))
   let slices = 0
   while (work.next().done !== true) slices += 1
-  expect(slices).toBeGreaterThan(100)
+  expect(slices).toBeGreaterThan(20)
 })
