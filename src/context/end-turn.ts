@@ -88,7 +88,8 @@ export const createActiveTurns = (parts: EndTurnParts, settings: EndTurnSettings
   /** By request key. */
   const active = new ExpiringMap<TurnTicket>({ lifetimeMs: settings.leaseMs, maxEntries: maxActive })
   /** Keys of requests whose turn has ended, or whose client disconnected before the decision. */
-  const ended = new LRUCache<string, true>({ max: maxEnded })
+  // With `max` lru-cache would reserve room for all entries at once.
+  const ended = new LRUCache<string, true>({ maxSize: maxEnded, sizeCalculation: () => 1 })
   const ending = new Set<Promise<void>>()
 
   const allEnded = async (): Promise<void> => {

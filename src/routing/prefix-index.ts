@@ -11,7 +11,8 @@ const maxPodsPerBlock = 4
 
 /** Which pods computed the beginning of a body lately, and so probably hold its KV. The last used `maxBlocks` stay. */
 export const createPrefixIndex = (options: { readonly maxBlocks: number }) => {
-  const podsOf = new LRUCache<string, readonly PodAddress[]>({ max: options.maxBlocks })
+  // With `max` lru-cache would reserve room for all entries at once.
+  const podsOf = new LRUCache<string, readonly PodAddress[]>({ maxSize: options.maxBlocks, sizeCalculation: () => 1 })
   return {
     /** The blocks of a body's beginning; `model` is a part of their identity. */
     blocksOf: (model: string, prefix: Buffer): readonly string[] => {
