@@ -1,15 +1,26 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterAll, afterEach, describe, expect, test } from '@jest/globals'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
+import { Redis } from 'ioredis'
 import { type RunningEngine, startEngine } from '../../../playground/start-engine.ts'
 import { markerFile } from '../../../src/kvcache/llamacpp-slots/folder-owner.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type ObjectServer, startObjectServer } from '../../support/object-server.ts'
 import { call, model } from '../support/client.ts'
 import { isReady, metric } from '../support/metrics.ts'
-import { cacheLine, createdId, prompt, remove, storedSession, untilStored, use, view } from '../support/sessions.ts'
-import { type Stack, type StackOptions, type StackPod, startStack } from '../support/stack.ts'
+import {
+  cacheLine,
+  createdId,
+  look,
+  prompt,
+  remove,
+  storedSession,
+  untilStored,
+  use,
+  view,
+} from '../support/sessions.ts'
+import type { StackPod } from '../support/stack.ts'
 import { useStack } from '../support/use-stack.ts'
 
 const body = (words: number) => ({ model, prompt: prompt(words), max_tokens: 2 })
@@ -44,7 +55,7 @@ class Pod implements StackPod {
   }
 
   /** Ends the process, and with it what it held in memory; starts another one under the same address. */
-  async restart(stack: Stack, options: PodOptions = {}): Promise<void> {
+  async restart(options: PodOptions = {}): Promise<void> {
     await this.stop()
     await eventually(() => !isReady(stack, this.address))
     await this.start(this.#kvDirectory, options)
@@ -64,94 +75,99 @@ class Pod implements StackPod {
   }
 }
 
-const fastSweeps = {
-  CTX_ROUTING_HEALTH_INTERVAL_MS: '100',
-  CTX_KV_CALL_TIMEOUT_MS: '5000',
-  CTX_REAPER_ANNOUNCE_GRACE_MS: '5100',
-}
+const pod = new Pod()
+const stack = useStack({
+  store: 'redis',
+  pods: async (kvDirectory) => [await pod.start(kvDirectory)],
+  env: {
+    CTX_ROUTING_HEALTH_INTERVAL_MS: '100',
+    CTX_KV_CALL_TIMEOUT_MS: '2000',
+    CTX_REAPER_ANNOUNCE_GRACE_MS: '2100',
+    CTX_REAPER_REMOVAL_LEASE_MS: '2100',
+  },
+})
 
-/** A stack with one pod for the tests of a suite. */
-const usePodStack = (options: () => Promise<StackOptions> | StackOptions = () => ({})) => {
-  const pod = new Pod()
-  const stack = useStack(async () => {
-    const { env, ...others } = await options()
-    const pods = async (kvDirectory: string) => [await pod.start(kvDirectory)]
-    return { ...others, pods, env: { ...fastSweeps, ...env } }
-  })
-  return { pod, stack }
+/** Starts the gateway again, with these options besides those of the stack. */
+const reconfigure = async (env: Readonly<Record<string, string>>): Promise<void> => {
+  await stack.gateway().child.stop()
+  await stack.restartGateway(0, env)
 }
 
 /** A session of so many words, and what it stores by its own account. */
-const sizedSession = async (stack: Stack, words: number) => {
+const sizedSession = async (words: number) => {
   const id = await storedSession(stack, { body: body(words) })
   return { id, bytes: (await view(stack, id)).kv.stored?.bytes ?? 0 }
 }
 
-const noFiles = (stack: Stack) => eventually(async () => expect(await stack.kvFiles()).toEqual([]))
+const noFiles = () => eventually(async () => expect(await stack.kvFiles()).toEqual([]))
 
 describe('stored KV on disk', () => {
-  const { stack, pod } = usePodStack(() => ({ store: 'redis' }))
-
   test('each artefact is one file with a name derived from SHA-256 of its identity', async () => {
-    const { id, bytes } = await sizedSession(stack, 12)
+    const { id, bytes } = await sizedSession(12)
     const files = await stack.kvFiles()
     expect(files).toEqual([expect.stringMatching(/^ctx-[\w-]{22}[0-9a-f]{28}\.kv$/)])
     expect((await stat(join(stack.kvDirectory, files[0] ?? ''))).size).toBe(bytes)
     await remove(stack, id)
-    await noFiles(stack)
+    await noFiles()
   })
 
   test('change of an unrelated setting keeps the KV', async () => {
-    const { id } = await sizedSession(stack, 15)
-    await pod.restart(stack, { arguments: ['--log-level', 'info'] })
+    const { id } = await sizedSession(15)
+    await pod.restart({ arguments: ['--log-level', 'info'] })
     await eventually(async () => expect(await stack.kvFiles()).toHaveLength(1))
     expect(cacheLine(await use(stack, id, { body: body(15) }))).toMatch(/^hit; tier=store; /)
     await untilStored(stack, id, 2)
     await remove(stack, id)
-    await noFiles(stack)
+    await noFiles()
   })
 
   test('change of a setting that the KV depends on removes it, and the next turn reports the miss', async () => {
-    const { id } = await sizedSession(stack, 15)
-    await pod.restart(stack, { contextTokens: 2048 })
-    await noFiles(stack)
+    const { id } = await sizedSession(15)
+    await pod.restart({ contextTokens: 2048 })
+    await noFiles()
     expect((await view(stack, id)).kv).toMatchObject({ stored: null, note: 'kv_stale' })
     expect(await metric(stack, 'kv_evictions_total', { reason: 'stale' })).toBe(1)
     expect(cacheLine(await use(stack, id, { body: body(15) }))).toBe('miss; reason=kv_stale')
     await untilStored(stack, id, 2)
     await remove(stack, id)
-    await pod.restart(stack)
-    await noFiles(stack)
+    await pod.restart()
+    await noFiles()
+  })
+
+  test('after Redis forgot everything a turn is a miss, and nothing of the sessions stays', async () => {
+    const sessions = [await sizedSession(15), await sizedSession(15)]
+    expect(await stack.kvFiles()).toHaveLength(2)
+    const redis = new Redis(stack.redis?.url ?? '', { protocol: 2 })
+    await redis.flushall()
+    redis.disconnect()
+
+    const responses = await Promise.all(sessions.map(({ id }) => use(stack, id, { body: body(15) })))
+    expect(responses.map(({ status }) => status)).toEqual([200, 200])
+    expect(responses.map(cacheLine)).toEqual(Array(2).fill('miss; reason=session_not_found'))
+    expect((await look(stack, sessions[0]?.id ?? '')).status).toBe(404)
+    await noFiles()
   })
 })
-
-/** Bytes that a session of 18 words stores. */
-const measurePiece = async (): Promise<number> => {
-  const pod = new Pod()
-  const stack = await startStack({ pods: async (kvDirectory) => [await pod.start(kvDirectory)] })
-  try {
-    return (await sizedSession(stack, 18)).bytes
-  } finally {
-    await stack.stop()
-  }
-}
 
 describe('size limit', () => {
   let pieceBytes = 0
   let sessions: string[] = []
-  const { stack, pod } = usePodStack(async () => {
-    pieceBytes = await measurePiece()
+  beforeAll(async () => {
+    const piece = await sizedSession(18)
+    pieceBytes = piece.bytes
+    await remove(stack, piece.id)
+    await noFiles()
     // Room for three such pieces below the threshold, and for four at all.
-    return { store: 'redis', env: { CTX_KV_MAX_STORE_BYTES: String(Math.round(pieceBytes * 4.2)) } }
+    await reconfigure({ CTX_KV_MAX_STORE_BYTES: String(Math.round(pieceBytes * 4.2)) })
   })
   afterEach(async () => {
     await Promise.all(sessions.map((id) => remove(stack, id)))
     sessions = []
-    await noFiles(stack)
+    await noFiles()
   })
 
   const newSession = async (words = 18): Promise<string> => {
-    const { id } = await sizedSession(stack, words)
+    const { id } = await sizedSession(words)
     sessions.push(id)
     return id
   }
@@ -187,10 +203,10 @@ describe('size limit', () => {
 
 describe('store module', () => {
   let server: ObjectServer
-  const { stack, pod } = usePodStack(async () => {
+  beforeAll(async () => {
     server = await startObjectServer()
     const storeModule = fileURLToPath(new URL('../../../examples/http-artefact-store.mjs', import.meta.url))
-    return { env: { CTX_KV_STORE_MODULE: storeModule, ARTEFACT_STORE_URL: server.url } }
+    await reconfigure({ CTX_KV_STORE_MODULE: storeModule, ARTEFACT_STORE_URL: server.url })
   })
   afterAll(() => server?.close())
 
@@ -202,7 +218,7 @@ describe('store module', () => {
     })
 
   test('KV lies in the store between turns, and in the engines’ folder only during transfers', async () => {
-    const { id, bytes } = await sizedSession(stack, 18)
+    const { id, bytes } = await sizedSession(18)
     expect([...server.objects.values()].map((object) => object.length)).toEqual([bytes])
     expect(await folder()).toEqual([])
 
@@ -215,7 +231,7 @@ describe('store module', () => {
   })
 
   test('KV that the store changed is a miss', async () => {
-    const { id } = await sizedSession(stack, 18)
+    const { id } = await sizedSession(18)
     const [[name, object] = ['', Buffer.alloc(0)]] = server.objects
     server.objects.set(name, Buffer.concat([object.subarray(0, 1000), Buffer.from('?'), object.subarray(1001)]))
     await pod.erase()
@@ -226,7 +242,7 @@ describe('store module', () => {
   })
 
   test('failing store fails loads and offloads but no turn, and removals are retried', async () => {
-    const { id } = await sizedSession(stack, 18)
+    const { id } = await sizedSession(18)
     await pod.erase()
     server.failWith(503)
     const response = await use(stack, id, { body: body(18) })
