@@ -3,13 +3,7 @@ import { eventually } from '../../support/eventually.ts'
 import { post } from '../support/client.ts'
 import { metric } from '../support/metrics.ts'
 import type { PodReply, PodScript } from '../support/pod-script.ts'
-import {
-  event,
-  type InferencePath,
-  inferenceBodies,
-  inferencePaths,
-  streamedResponse,
-} from '../support/scripted-responses.ts'
+import { event, type InferencePath, inferenceBodies, streamedResponse } from '../support/scripted-responses.ts'
 import { createdId, look, untilTurns, view } from '../support/sessions.ts'
 import { useScriptedStack } from '../support/use-stack.ts'
 
@@ -22,21 +16,22 @@ beforeAll(async () => {
   await untilTurns(stack, session, 1)
 })
 
-/** The ways to send a turn. */
-const routes = inferencePaths.flatMap((path) => [
-  { route: `a turn of ${path}`, path, headers: (): Record<string, string> => ({ 'x-session-id': session }), url: path },
-  { route: `${path} with a TTL`, path, headers: () => ({ 'x-session-ttl': '60' }), url: path },
-  // There `messages` are OpenAI's.
-  ...(path === '/v1/messages'
-    ? []
-    : [{ route: `creating with a body of ${path}`, path, headers: () => ({}), url: '/v1/context' }]),
-])
+/** A way to send a turn for each API: together they are all kinds of turns. */
+const routes: readonly Route[] = [
+  { path: '/v1/completions', url: '/v1/completions', headers: () => ({ 'x-session-id': session }) },
+  { path: '/v1/chat/completions', url: '/v1/chat/completions', headers: () => ({ 'x-session-ttl': '60' }) },
+  { path: '/v1/responses', url: '/v1/context', headers: () => ({}) },
+  { path: '/v1/messages', url: '/v1/messages', headers: () => ({ 'x-session-ttl': '60' }) },
+]
 
-/** One way for each API: together they are all kinds of turns. */
-const routeOfEachApi = routes.filter((_route, index) => index % 4 === 0 || index === routes.length - 1)
+interface Route {
+  readonly path: InferencePath
+  readonly url: string
+  readonly headers: () => Record<string, string>
+}
 
 /** Another one of these ways for each row of a table: what Envoy does with such an answer does not depend on the API. */
-const oneRoute = (row: number) => routeOfEachApi.filter((_route, index) => index === row % routeOfEachApi.length)
+const oneRoute = (row: number): readonly Route[] => routes.filter((_route, index) => index === row % routes.length)
 
 /** Turns that ended well, turns that ended, and sessions that exist. */
 const counts = async () => ({
@@ -52,7 +47,7 @@ const untilReady = () =>
 beforeEach(untilReady)
 
 /** Sends a turn that must not count, waits until it has ended, and returns what the client received. */
-const failingTurn = async (route: (typeof routes)[number], stream: boolean) => {
+const failingTurn = async (route: Route, stream: boolean) => {
   await untilReady()
   const before = await counts()
 
@@ -96,7 +91,7 @@ const refusals = [
 ].map((row, index) => ({ ...row, tried: row.status === 500 ? routes : oneRoute(index) }))
 
 describe.each(refusals)('an engine that responds with $status', ({ status, headers, body, tried }) => {
-  test.each(tried)('is passed on unchanged, and nothing is kept: $route', async (route) => {
+  test.each(tried)('is passed on unchanged, and nothing is kept: $path by $url', async (route) => {
     const answered = pod.requests().length
     pod.next((_request, reply) => reply.json(status, body, headers))
 
@@ -110,7 +105,7 @@ describe.each(refusals)('an engine that responds with $status', ({ status, heade
   })
 })
 
-test.each(oneRoute(0))('an error that is no JSON is passed on unchanged: $route', async (route) => {
+test.each(oneRoute(0))('an error that is no JSON is passed on unchanged: $path by $url', async (route) => {
   pod.next((_request, { response }) => {
     response.writeHead(502, { 'content-type': 'text/html' }).end('<h1>Bad Gateway</h1>')
   })
@@ -128,7 +123,7 @@ interface BrokenStream {
   readonly stops: (reply: PodReply) => void
   readonly isWhole: boolean
   /** The turns that get it. */
-  readonly tried: readonly (typeof routes)[number][]
+  readonly tried: readonly Route[]
 }
 
 const withoutEnd = (path: InferencePath): readonly string[] => streamedResponse(path).slice(0, -1)
@@ -152,7 +147,7 @@ const brokenStreams: readonly BrokenStream[] = [
     stops: ends,
     isWhole: true,
     // Each API has an end of its own.
-    tried: last.length === 0 ? routeOfEachApi : oneRoute(index),
+    tried: last.length === 0 ? routes : oneRoute(index),
   })),
   {
     what: 'ends without any event',
@@ -177,7 +172,7 @@ const streams =
   }
 
 describe.each(brokenStreams)('a stream that $what', (broken) => {
-  test.each(broken.tried)('is passed on unchanged, and does not count: $route', async (route) => {
+  test.each(broken.tried)('is passed on unchanged, and does not count: $path by $url', async (route) => {
     pod.next(streams(broken))
 
     const outcome = await failingTurn(route, true)
@@ -189,7 +184,7 @@ describe.each(brokenStreams)('a stream that $what', (broken) => {
 })
 
 describe('a response that ends before its content-length', () => {
-  test.each(routeOfEachApi)('is cut for the client too, and does not count: $route', async (route) => {
+  test.each(routes)('is cut for the client too, and does not count: $path by $url', async (route) => {
     pod.next(async (_request, reply) => {
       reply.response.writeHead(200, { 'content-type': 'application/json', 'content-length': 1000 })
       reply.response.write('{"choices":[')

@@ -1,5 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
+import { eventually } from '../../support/eventually.ts'
 import { call } from '../support/client.ts'
+import { metric, untilTurnsEnd } from '../support/metrics.ts'
 import { createdId } from '../support/sessions.ts'
 import { creates } from './fixture.ts'
 import { fixture } from './shared-fixture.ts'
@@ -46,6 +48,23 @@ describe('the body of a turn', () => {
       code: 'model_mismatch',
       param: 'model',
     })
+  })
+
+  test.each([
+    { name: 'names another model', body: '{"model":"other","prompt":"x"}' },
+    { name: 'is no object', body: '[1]' },
+  ])('ends its turn at once when it $name', async ({ body }) => {
+    const { stack } = fixture
+    const ended = () => metric(stack, 'turns_total', { outcome: 'engine_error' })
+    await untilTurnsEnd(stack)
+    const before = await ended()
+
+    await fixture.ask('use', { body })
+
+    // A lease would hold the session, and count, for minutes.
+    await eventually(async () =>
+      expect([await metric(stack, 'turns_in_flight'), await ended()]).toEqual([0, before + 1]),
+    )
   })
 
   test.each([
