@@ -7,38 +7,46 @@ import { useScriptedStack } from '../support/use-stack.ts'
 import { ask, cacheHeader, numberedResponses, question } from './support.ts'
 
 /** A stack for a suite, whose pod numbers its responses. */
-const useNumberedResponses = (options: Parameters<typeof useScriptedStack>[0]) => {
+const useNumberedResponses = (options: Parameters<typeof useScriptedStack>[0] = {}) => {
   const scripted = useScriptedStack(options)
   beforeAll(() => scripted.pod.otherwise(numberedResponses()))
   return scripted
 }
 
-describe.each([
+const { pod, stack } = useNumberedResponses()
+
+/** Starts the gateway again with these options, and waits until Envoy asks it. */
+const restart = async (env: Readonly<Record<string, string>>): Promise<void> => {
+  await stack.gateway().child.stop()
+  await stack.restartGateway(0, env)
+  await eventually(async () => expect((await call(`${stack.url}/v1/context`)).status).toBe(200))
+}
+
+test.each([
   ['the size defaults to zero, and the cache is off', { CTX_RESPONSE_CACHE_MODELS: 'scripted' }],
   ['no model uses it by default, even if it has a size', { CTX_RESPONSE_CACHE_MAX_BYTES: '1000000' }],
-])('%s', (_name, env) => {
-  const { pod, stack } = useNumberedResponses({ env })
+])('%s: every request is computed, and its answer never crosses to the gateway', async (_name, env) => {
+  await restart(env)
+  const requests = pod.requests().length
+  const resets = await envoyStat(stack, 'cluster.gateway.upstream_rq_tx_reset')
 
-  test('every request is computed, and its answer never crosses to the gateway', async () => {
-    const responses = [await ask(stack), await ask(stack), await ask(stack, { body: { ...question, stream: true } })]
-    expect(responses.map(cacheHeader)).toEqual([null, null, null])
-    expect(pod.requests()).toHaveLength(3)
-    const phases = ['request_body', 'response_headers', 'response_body']
-    const counts = phases.map((phase) => metric(stack, 'ext_proc_message_duration_seconds_count', { phase }))
-    expect(await Promise.all(counts)).toEqual([0, 0, 0])
-    expect(await envoyStat(stack, 'cluster.gateway.upstream_rq_tx_reset')).toBe(0)
-    expect(await metric(stack, 'response_cache_lookups_total')).toBe(0)
-  })
+  const responses = [await ask(stack), await ask(stack), await ask(stack, { body: { ...question, stream: true } })]
+  expect(responses.map(cacheHeader)).toEqual([null, null, null])
+  expect(pod.requests()).toHaveLength(requests + 3)
+  const phases = ['request_body', 'response_headers', 'response_body']
+  const counts = phases.map((phase) => metric(stack, 'ext_proc_message_duration_seconds_count', { phase }))
+  expect(await Promise.all(counts)).toEqual([0, 0, 0])
+  expect(await envoyStat(stack, 'cluster.gateway.upstream_rq_tx_reset')).toBe(resets)
+  expect(await metric(stack, 'response_cache_lookups_total')).toBe(0)
 })
 
 describe('with a size and two models', () => {
-  const { pod, stack } = useNumberedResponses({
-    env: {
-      CTX_RESPONSE_CACHE_MODELS: 'scripted,other',
-      CTX_RESPONSE_CACHE_MAX_BYTES: '10000',
-      CTX_RESPONSE_CACHE_MAX_ENTRY_BYTES: '5000',
-    },
-  })
+  const sized = {
+    CTX_RESPONSE_CACHE_MODELS: 'scripted,other',
+    CTX_RESPONSE_CACHE_MAX_BYTES: '10000',
+    CTX_RESPONSE_CACHE_MAX_ENTRY_BYTES: '5000',
+  }
+  beforeAll(() => restart(sized))
 
   const lookUps = () =>
     Promise.all(['hit', 'miss'].map((result) => metric(stack, 'response_cache_lookups_total', { result })))
@@ -89,7 +97,7 @@ describe('with a size and two models', () => {
     await stack.gateway().child.kill()
     const response = await ask(stack, { body })
     expect([response.status, cacheHeader(response)]).toEqual([200, null])
-    await stack.restartGateway()
+    await stack.restartGateway(0, sized)
     await eventually(async () => expect(cacheHeader(await ask(stack, { body: fresh() }))).toBe('miss'))
     expect(cacheHeader(await ask(stack, { body }))).toBe('miss')
   })

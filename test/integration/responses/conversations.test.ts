@@ -12,7 +12,6 @@ const user = (text: string): OpenAI.Conversations.ItemCreateParams['items'][numb
 })
 
 describe.each([
-  { wiring: 'lua', store: 'memory' },
   { wiring: 'lua', store: 'redis' },
   { wiring: 'picker', store: 'memory' },
 ] as const)('conversations by the SDK, wired as $wiring, in $store', (options) => {
@@ -68,17 +67,13 @@ describe.each([
     ).rejects.toMatchObject({ status: 400, param: 'items' })
     expect((await call(`${stack.url}/v1/conversations`, { method: 'PUT', body: {} })).status).toBe(405)
   })
-})
-
-describe('without a gateway', () => {
-  const { stack, pod } = useScriptedStack({ env })
 
   test.each([
     ['POST', '/v1/conversations'],
     ['GET', '/v1/conversations/conv_1'],
     ['GET', '/v1/responses/resp_1'],
     ['DELETE', '/v1/responses/resp_1'],
-  ])('%s %s fails, and reaches no engine', async (method, path) => {
+  ])('without a gateway %s %s fails, and reaches no engine', async (method, path) => {
     await stack.gateway().child.kill()
     const response = await call(`${stack.url}${path}`, { method, ...(method === 'POST' ? { body: {} } : {}) })
 

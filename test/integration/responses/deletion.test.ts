@@ -7,12 +7,11 @@ import { embeddedPods } from '../support/stack.ts'
 import { useStack } from '../support/use-stack.ts'
 import { ask, type Continues } from './support.ts'
 
-describe.each(['lua', 'picker'] as const)('in the wiring %s', (wiring) => {
+describe('responses that are deleted', () => {
   const stack = useStack({
-    wiring,
     store: 'redis',
     env: { CTX_RESPONSES_STORE: 'true' },
-    pods: embeddedPods({ contextTokensPerSlot: 8192 }),
+    pods: embeddedPods({ count: 1, contextTokensPerSlot: 8192 }),
   })
   const client = () => openai(stack.url)
   let redis: Redis

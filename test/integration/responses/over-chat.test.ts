@@ -5,9 +5,9 @@ import { useStack } from '../support/use-stack.ts'
 import { ask } from './support.ts'
 import { takeTenTurns, waysToContinue } from './ten-turns.ts'
 
-describe.each(['lua', 'picker'] as const)('engines without /v1/responses, in the wiring %s', (wiring) => {
+// In both wirings: over-chat-pod.test.ts.
+describe('engines without /v1/responses', () => {
   const stack = useStack({
-    wiring,
     env: { CTX_RESPONSES_STORE: 'true', CTX_ENGINES_RESPONSES_API: 'chat' },
     pods: embeddedPods({ contextTokensPerSlot: 8192, arguments: ['--no-responses'] }),
   })

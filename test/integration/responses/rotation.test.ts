@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals'
 import { eventually } from '../../support/eventually.ts'
 import { call, openai } from '../support/client.ts'
 import { look, untilStored } from '../support/sessions.ts'
+import { embeddedPods } from '../support/stack.ts'
 import { useStack } from '../support/use-stack.ts'
 import { ask, type Continues } from './support.ts'
 
@@ -9,6 +10,7 @@ const former = 'the secret before the rotation, which is long enough'
 const next = 'the secret after the rotation, which is long enough too'
 const stack = useStack({
   store: 'redis',
+  pods: embeddedPods({ count: 1 }),
   env: { CTX_TENANT_SECRET: former, CTX_RESPONSES_STORE: 'true' },
 })
 const client = () => openai(stack.url)

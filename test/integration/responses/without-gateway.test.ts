@@ -40,30 +40,36 @@ const expectPassed = async (bed: ScriptedStack, part: object): Promise<void> => 
   expect(JSON.parse(bed.pod.requests().at(-1)?.body ?? '')).toEqual({ ...body, ...part })
 }
 
-describe.each([
-  ['hangs', (bed: ScriptedStack) => bed.stack.gateway().child.pause()],
-  ['is dead', (bed: ScriptedStack) => bed.stack.gateway().child.kill()],
-] as const)('while a gateway that keeps responses %s', (_state, bringDown) => {
-  const bed = useScriptedStack({ env: { CTX_RESPONSES_STORE: 'true' }, wiring: 'lua', envoyWaits: 'as-configured' })
-  beforeAll(async () => {
-    bed.pod.otherwise(engineResponse())
-    await bringDown(bed)
+describe('a gateway that keeps responses, and no sessions by names', () => {
+  const bed = useScriptedStack({
+    env: { CTX_RESPONSES_STORE: 'true', CTX_SESSIONS_IMPLICIT_NAMES: 'off' },
+    wiring: 'lua',
+    envoyWaits: 'as-configured',
+  })
+  beforeAll(() => bed.pod.otherwise(engineResponse()))
+
+  test.each(others)('answers a turn %s', async (_name, part) => {
+    expect((await send(bed, part)).status).toBe(200)
   })
 
-  test.each(continuing)('a turn %s is refused, and reaches no engine', async (_name, part) => {
-    const requests = bed.pod.requests().length
-    for (const headers of [{}, { 'x-response-cache': 'on' }, { 'x-session-id': 'ctx_1' }]) {
-      const answer = await send(bed, part, headers)
-      expect(answer.status).toBe(503)
-      expect(errorOf(answer)).toMatchObject({ type: 'api_error', code: 'service_unavailable' })
-    }
-    expect(bed.pod.requests()).toHaveLength(requests)
-  })
+  describe('while it hangs', () => {
+    beforeAll(() => bed.stack.gateway().child.pause())
 
-  test.each(others)('a turn %s passes', (_name, part) => expectPassed(bed, part))
+    test.each(continuing)('a turn %s is refused, and reaches no engine', async (_name, part) => {
+      const requests = bed.pod.requests().length
+      for (const headers of [{}, { 'x-response-cache': 'on' }, { 'x-session-id': 'ctx_1' }]) {
+        const answer = await send(bed, part, headers)
+        expect(answer.status).toBe(503)
+        expect(errorOf(answer)).toMatchObject({ type: 'api_error', code: 'service_unavailable' })
+      }
+      expect(bed.pod.requests()).toHaveLength(requests)
+    })
 
-  test.each(inferencePaths)('other requests pass: %s', async (path) => {
-    expect((await call(`${bed.stack.url}${path}`, { body: inferenceBodies[path] })).status).toBe(200)
+    test.each(others)('a turn %s passes', (_name, part) => expectPassed(bed, part))
+
+    test.each(inferencePaths)('other requests pass: %s', async (path) => {
+      expect((await call(`${bed.stack.url}${path}`, { body: inferenceBodies[path] })).status).toBe(200)
+    })
   })
 })
 
@@ -75,16 +81,4 @@ describe('while no gateway runs and none kept responses', () => {
   })
 
   test.each([...continuing, ...others])('a turn %s passes', (_name, part) => expectPassed(bed, part))
-})
-
-describe('a gateway that keeps responses, and no sessions by names', () => {
-  const bed = useScriptedStack({
-    env: { CTX_RESPONSES_STORE: 'true', CTX_SESSIONS_IMPLICIT_NAMES: 'off' },
-    wiring: 'lua',
-  })
-
-  test.each(others)('answers a turn %s', async (_name, part) => {
-    bed.pod.otherwise(engineResponse())
-    expect((await send(bed, part)).status).toBe(200)
-  })
 })
