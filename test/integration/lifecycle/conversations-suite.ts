@@ -75,45 +75,36 @@ export const describeConversations = (
     const storedTokens = (talk: Talk): number => talk.view.kv.stored?.tokens ?? 0
 
     describe.each(engine.flows)('session by $name', (flow) => {
-      test('create returns the answer, stores the KV and lists the session', async () => {
-        const talk = await begin(flow, opening(`creating ${flow.name}`))
-
-        expect(talk.response.text).not.toBe('')
-        expect(talk.response.headers.get('x-context-cache')).toBe('miss; reason=new_session')
-        expect(talk.response.headers.get('x-session-ttl')).toBe('3600')
-        const { prompt, output } = usageOf(talk.response)
-        expect(talk.view).toMatchObject({
-          id: talk.id,
+      test('is created, goes on in its pod, is loaded in the other one, and extended there', async () => {
+        const created = await begin(flow, opening(flow.name))
+        const { headers } = created.response
+        const { prompt, output, cached } = usageOf(created.response)
+        expect(created.response.text).not.toBe('')
+        expect(headers.get('x-context-cache')).toBe('miss; reason=new_session')
+        expect(headers.get('x-session-ttl')).toBe('3600')
+        expect(created.view).toMatchObject({
+          id: created.id,
           model: 'tiny-random',
           ttl: 3600,
           turns: 1,
-          tokens: { prompt, output, cached: usageOf(talk.response).cached },
+          tokens: { prompt, output, cached },
         })
-        expect(storedTokens(talk)).toBeGreaterThanOrEqual(prompt)
-        expect(storedTokens(talk)).toBeLessThanOrEqual(prompt + output)
-        const announced = Date.parse(talk.response.headers.get('x-session-expires-at') ?? '') / 1000
-        expect(Math.floor(announced)).toBe(talk.view.expires_at)
-      })
+        expect(storedTokens(created)).toBeGreaterThanOrEqual(prompt)
+        expect(storedTokens(created)).toBeLessThanOrEqual(prompt + output)
+        const announced = Date.parse(headers.get('x-session-expires-at') ?? '') / 1000
+        expect(Math.floor(announced)).toBe(created.view.expires_at)
 
-      test('next turn uses the KV in the same pod', async () => {
-        const before = await begin(flow, opening(`staying ${flow.name}`))
+        const stayed = await goOn(created, 'and then?')
+        expect(stayed.view.kv.pod).toBe(created.view.kv.pod)
+        expect(stayed.response.headers.get('x-session-id')).toBe(created.id)
+        expect(stayed.response.headers.get('x-context-cache')).toBe(`hit; tier=gpu; tokens=${storedTokens(created)}`)
+        expect(usageOf(stayed.response).cached).toBeGreaterThanOrEqual(prompt)
 
-        const after = await goOn(before, 'and then?')
-
-        expect(after.view.kv.pod).toBe(before.view.kv.pod)
-        expect(after.response.headers.get('x-session-id')).toBe(before.id)
-        expect(after.response.headers.get('x-context-cache')).toBe(`hit; tier=gpu; tokens=${storedTokens(before)}`)
-        expect(usageOf(after.response).cached).toBeGreaterThanOrEqual(usageOf(before.response).prompt)
-      })
-
-      test('turn on the other pod loads the KV, and later turns extend it there', async () => {
-        const before = await begin(flow, opening(`moving ${flow.name}`))
-
-        const moved = await goElsewhere(await goOn(before, 'and then?'))
-        const grown = await goOn(moved, 'and in the end?')
-
+        const moved = await goElsewhere(stayed)
         expect(moved.response.headers.get('x-context-cache')).toMatch(/^hit; tier=store; tokens=\d+; load=\d+ms$/)
-        expect(usageOf(moved.response).cached).toBeGreaterThan(usageOf(before.response).prompt)
+        expect(usageOf(moved.response).cached).toBeGreaterThan(prompt)
+
+        const grown = await goOn(moved, 'and in the end?')
         expect(grown.view.kv.pod).toBe(moved.view.kv.pod)
         expect(grown.response.headers.get('x-context-cache')).toBe(`hit; tier=gpu; tokens=${storedTokens(moved)}`)
         expect(usageOf(grown.response).cached).toBeGreaterThanOrEqual(usageOf(moved.response).prompt)

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, describe, expect, test } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { parse } from 'yaml'
 import { z } from 'zod'
 import { envoyStat, readMetric } from '../support/metrics.ts'
@@ -80,6 +80,19 @@ const envoyForm = z.looseObject({
   }),
 })
 
+const folderOf = (name: string) => join(root, name)
+let chat: readonly StackPod[] = []
+let code: readonly StackPod[] = []
+beforeAll(async () => {
+  const start = (name: string, model: string, key: readonly string[]): Promise<readonly StackPod[]> =>
+    embeddedPods({ count: 2, arguments: ['--model-name', model, ...key] })(folderOf(name))
+  ;[chat, code] = await Promise.all([
+    start('chat', 'chat-model', ['--api-key', 'test-key']),
+    start('code', 'code-model', []),
+  ])
+})
+afterAll(() => Promise.all([...chat, ...code].map(async (pod) => pod.stop?.())))
+
 /** Two pools with a folder, a model and a key of their own; the client's key is that of the pool `chat`. */
 describe.each([
   {
@@ -95,19 +108,12 @@ describe.each([
     envoyConfig: clusterForEachPool,
   },
 ] as const)('with $name', ({ store, clusters, envoyConfig }) => {
-  const folderOf = (name: string) => join(root, store, name)
   const env: Record<string, string> = {}
   const stack = useStack({
     store,
     envoyConfig,
     env,
     pods: async () => {
-      const start = (name: string, model: string, key: readonly string[]): Promise<readonly StackPod[]> =>
-        embeddedPods({ count: 2, arguments: ['--model-name', model, ...key] })(folderOf(name))
-      const [chat, code] = await Promise.all([
-        start('chat', 'chat-model', ['--api-key', 'test-key']),
-        start('code', 'code-model', []),
-      ])
       const pool = (name: string, pods: readonly StackPod[], more: object = {}) => ({
         name,
         pods: pods.map(({ address }) => address),
@@ -117,7 +123,8 @@ describe.each([
       env['PODS'] = ''
       env['KV_DIR'] = ''
       env['CTX_POOLS'] = JSON.stringify([pool('chat', chat, { apiKey: 'test-key' }), pool('code', code)])
-      return [...chat, ...code]
+      // They outlive the stack.
+      return [...chat, ...code].map(({ address }) => ({ address }))
     },
   })
 

@@ -5,6 +5,7 @@ import { type MetricDefinition, metricDefinitions } from '../../../src/telemetry
 import { call, model } from '../support/client.ts'
 import { untilTurnsEnd } from '../support/metrics.ts'
 import { createdId, prompt, untilStored, use } from '../support/sessions.ts'
+import { embeddedPods } from '../support/stack.ts'
 import { useStack } from '../support/use-stack.ts'
 import { alerts, deployedRules } from './deployed-rules.ts'
 import { metricsIn, problemsIn } from './named-metrics.ts'
@@ -44,7 +45,7 @@ const expressions: readonly (readonly [string, string])[] = [
 const pages = ['README.md', 'docs/metrics.md', 'docs/operations.md', 'docs/presence.md']
 
 describe('metrics in dashboard, rules and docs', () => {
-  const stack = useStack({ store: 'redis' })
+  const stack = useStack({ store: 'redis', pods: embeddedPods({ count: 1 }) })
   let served: string
 
   beforeAll(async () => {

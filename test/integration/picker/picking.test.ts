@@ -132,21 +132,6 @@ describe('a subset without a pod of the pool', () => {
   })
 })
 
-describe('a pool that is not there', () => {
-  const { stack, pod } = useScriptedStack({ wiring: 'picker' })
-
-  test('is answered 503, before and after the gateway notices', async () => {
-    await pod.stop()
-    const first = await ask(stack, 'nobody')
-    expect([first.status, errorOf(first)]).toMatchObject([503, { code: 'no_ready_endpoints' }])
-    await eventually(async () => {
-      expect(await readMetric(stack, 'pods')).toMatchObject({ 'pool="default",state="ready"': 0 })
-    })
-    const second = await ask(stack, 'nobody')
-    expect([second.status, errorOf(second)]).toMatchObject([503, { code: 'no_ready_endpoints' }])
-  })
-})
-
 describe('a pool that is full', () => {
   const { stack, pod } = useScriptedStack({
     wiring: 'picker',
@@ -178,13 +163,13 @@ describe('a pool that is full', () => {
 describe.each([
   { allow: false, without: 503 },
   { allow: true, without: 200 },
-])('a gateway that dies, with failure_mode_allow $allow', ({ allow, without }) => {
+])('a pool of one pod, with failure_mode_allow $allow', ({ allow, without }) => {
   const { stack, pod } = useScriptedStack({
     wiring: 'picker',
     envoyConfig: (text) => text.replace('failure_mode_allow: false', `failure_mode_allow: ${allow}`),
   })
 
-  test('in the middle of an answer: the answer is cut, and the next gateway takes turns', async () => {
+  test('a gateway that dies in the middle of an answer: it is cut, and the next gateway takes turns', async () => {
     const id = await createdId(stack, { body })
     await untilTurns(stack, id, 1)
     pod.next((_request, reply) => reply.write('data: one\n\n'))
@@ -204,12 +189,21 @@ describe.each([
       expect(cacheLine(await use(stack, id, { body }))).toBe('miss; reason=session_not_found')
     })
   })
-})
 
-describe('a gateway that is stopped', () => {
-  const { stack, pod } = useScriptedStack({ wiring: 'picker' })
+  test('a pod that is not there: 503, before and after the gateway notices', async () => {
+    await pod.stop()
+    const first = await ask(stack, 'nobody')
+    expect([first.status, errorOf(first)]).toMatchObject([503, { code: 'no_ready_endpoints' }])
+    await eventually(async () => {
+      expect(await readMetric(stack, 'pods')).toMatchObject({ 'pool="default",state="ready"': 0 })
+    })
+    const second = await ask(stack, 'nobody')
+    expect([second.status, errorOf(second)]).toMatchObject([503, { code: 'no_ready_endpoints' }])
+    await pod.start()
+    await eventually(async () => expect((await ask(stack, 'somebody')).status).toBe(200))
+  })
 
-  test('ends after the answer that it carries', async () => {
+  test('a gateway that is stopped ends after the answer that it carries', async () => {
     const id = await createdId(stack, { body })
     await untilTurns(stack, id, 1)
     const [first = '', ...others] = streamedResponse('/v1/completions')
@@ -223,7 +217,7 @@ describe('a gateway that is stopped', () => {
 
     const ended = stack.gateway().child.stop({ graceMs: 60_000 })
     // It takes no new requests.
-    await eventually(async () => expect((await ask(stack, 'too late')).status).toBe(503))
+    await eventually(async () => expect((await ask(stack, 'too late')).status).toBe(without))
     expect(stack.gateway().child.isRunning()).toBe(true)
     for (const piece of others) reply?.write(piece)
     reply?.end()

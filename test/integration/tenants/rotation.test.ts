@@ -1,11 +1,17 @@
 import { expect, test } from '@jest/globals'
 import { call, model } from '../support/client.ts'
 import { cacheLine, createdId, look, prompt, remove, untilStored, untilTurns, use } from '../support/sessions.ts'
+import { embeddedPods } from '../support/stack.ts'
 import { useStack } from '../support/use-stack.ts'
 
 const former = 'the secret before the rotation, which is long enough'
 const next = 'the secret after the rotation, which is long enough too'
-const stack = useStack({ store: 'redis', gateways: 2, env: { CTX_TENANT_SECRET: former } })
+const stack = useStack({
+  store: 'redis',
+  gateways: 2,
+  pods: embeddedPods({ count: 1 }),
+  env: { CTX_TENANT_SECRET: former },
+})
 const other = { authorization: 'Bearer other-key' }
 
 const restart = async (index: number, env: Record<string, string>): Promise<void> => {

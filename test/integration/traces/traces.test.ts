@@ -4,7 +4,7 @@ import { eventually } from '../../support/eventually.ts'
 import { type ReceivedSpan, startOtlpReceiver } from '../../support/otlp-receiver.ts'
 import { call, model } from '../support/client.ts'
 import { createdId, prompt, untilStored, untilTurns, use } from '../support/sessions.ts'
-import { embeddedPods, type Stack } from '../support/stack.ts'
+import { embeddedPods } from '../support/stack.ts'
 import { useScriptedStack, useStack } from '../support/use-stack.ts'
 
 const receiver = await startOtlpReceiver()
@@ -172,66 +172,56 @@ describe('traces of a gateway with an endpoint', () => {
   })
 })
 
-const sendAll = async (stack: Stack): Promise<void> => {
-  const id = await createdId(stack, { headers: traceparentOf('01') })
-  await untilTurns(stack, id, 1)
-  await use(stack, id, { headers: traceparentOf('00') })
-  await untilTurns(stack, id, 2)
-  await use(stack, id)
-  await untilTurns(stack, id, 3)
-}
-
-describe('W3C context on to the pod', () => {
-  const { stack, pod } = useScriptedStack({ env: { ...on, OTEL_TRACES_SAMPLER_ARG: '0' } })
-
-  test('is a span of the gateway where the caller traces; else that of the caller', async () => {
-    const ofOthers = 'b'.repeat(32)
-    const state = { tracestate: 'vendor=opaque' }
-    const id = await createdId(stack, { headers: { ...traceparentOf('01', ofOthers), ...state } })
+describe('a gateway', () => {
+  const { stack, pod } = useScriptedStack({ env: printsModules })
+  const restart = async (env: Readonly<Record<string, string>>): Promise<void> => {
+    await stack.gateway().child.stop()
+    await stack.restartGateway(0, env)
+  }
+  /** A create and two turns, and the contexts with which the pod got them. */
+  const sendAll = async (ofCreate: Record<string, string>) => {
+    const id = await eventually(() => createdId(stack, { headers: ofCreate }))
     await untilTurns(stack, id, 1)
     await use(stack, id, { headers: traceparentOf('00') })
+    await untilTurns(stack, id, 2)
     await use(stack, id)
+    await untilTurns(stack, id, 3)
+    return pod
+      .requests()
+      .slice(-3)
+      .map(({ headers: { traceparent, tracestate } }) => ({ traceparent, tracestate }))
+  }
 
-    const spans = await traceOf(ofOthers)
-    const span = spans.find(({ name }) => name === 'context_cache.request')
-    expect(span).toMatchObject({ parentSpanId: callerSpan })
-    expect(pod.requests().map(({ headers: { traceparent, tracestate } }) => ({ traceparent, tracestate }))).toEqual([
-      { traceparent: `00-${ofOthers}-${span?.spanId}-01`, ...state },
-      traceparentOf('00'),
-      {},
-    ])
-    expect(spans.filter(({ traceId: id }) => id !== ofOthers)).toEqual([])
-  })
-})
-
-describe('without an endpoint', () => {
-  const { stack, pod } = useScriptedStack({ env: printsModules })
-
-  test('no module of OpenTelemetry is loaded for it, and the pod gets the context of the caller', async () => {
-    await sendAll(stack)
+  test('without an endpoint loads no module of OpenTelemetry, and the pod gets the context of the caller', async () => {
+    expect(await sendAll(traceparentOf('01'))).toEqual([traceparentOf('01'), traceparentOf('00'), {}])
 
     // The library of the metrics loads the interface, without an implementation.
     const loaded = [...stack.output().matchAll(/loaded \S*@opentelemetry\/([\w-]+)/g)].map(([, name]) => name)
     expect(loaded.filter((name) => name !== 'api')).toEqual([])
     expect(stack.output()).not.toMatch(/loaded \S*src\/tracing/)
-    expect(pod.requests().map(({ headers: { traceparent } }) => ({ traceparent }))).toEqual([
-      traceparentOf('01'),
-      traceparentOf('00'),
-      {},
-    ])
   })
-})
 
-describe('with a receiver that is away', () => {
-  const { stack } = useScriptedStack({ env: { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://127.0.0.1:9/spans' } })
+  test('with an endpoint puts its span into the context where the caller traces', async () => {
+    await restart({ ...on, OTEL_TRACES_SAMPLER_ARG: '0' })
+    const ofOthers = 'b'.repeat(32)
+    const state = { tracestate: 'vendor=opaque' }
+    const contexts = await sendAll({ ...traceparentOf('01', ofOthers), ...state })
 
-  test('turns run, the log tells it once a minute, and the gateway stops in time', async () => {
-    await sendAll(stack)
+    const spans = await traceOf(ofOthers)
+    const span = spans.find(({ name }) => name === 'context_cache.request')
+    expect(span).toMatchObject({ parentSpanId: callerSpan })
+    const own = { traceparent: `00-${ofOthers}-${span?.spanId}-01`, ...state }
+    expect(contexts).toEqual([own, traceparentOf('00'), {}])
+  })
+
+  test('whose receiver is away takes turns, logs it once a minute, and stops in time', async () => {
+    await restart({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://127.0.0.1:9/spans' })
+    await sendAll(traceparentOf('01'))
     await eventually(() => expect(stack.output()).toContain('traces could not be exported'))
-    await sendAll(stack)
+    await sendAll(traceparentOf('01'))
 
     await stack.gateway().child.stop()
     expect(stack.output().split('traces could not be exported')).toHaveLength(2)
-    expect(stack.output()).toContain('"msg":"stopped"')
+    expect(stack.output().split('"msg":"stopped"')).toHaveLength(4)
   })
 })
