@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import type { Page } from 'playwright-core'
 import { type RunningGateway, startGateway } from '../../playground/start-gateway.ts'
-import { createPrefixProxy, type PrefixProxy } from './prefix-proxy.ts'
+import { createPrefixProxy, type PrefixProxy } from '../support/prefix-proxy.ts'
 import { useBrowser, violations } from './use-browser.ts'
 
 const token = 'the token of the operators of this gateway'.replaceAll(' ', '-')

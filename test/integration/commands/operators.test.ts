@@ -1,13 +1,11 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { createServer, request, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import type { CommandContext } from '../../../src/commands/command.ts'
-import { topCommand } from '../../../src/commands/top.ts'
 import { eventually } from '../../support/eventually.ts'
+import { createPrefixProxy } from '../../support/prefix-proxy.ts'
 import { type Ended, runCommandLine } from '../../support/run-command-line.ts'
+import { runInProcess } from '../../support/run-in-process.ts'
 import { createdId, unknownId } from '../support/sessions.ts'
 import { useScriptedStack } from '../support/use-stack.ts'
 
@@ -18,7 +16,7 @@ const withToken = (): Readonly<Record<string, string>> => ({
   CONTEXT_CACHE_ADMIN_URL: stack.gateway().adminUrl,
   CONTEXT_CACHE_ADMIN_TOKEN: token,
 })
-const run = (args: readonly string[], input = ''): Promise<Ended> => runCommandLine(args, { env: withToken(), input })
+const run = (args: readonly string[]): Promise<Ended> => runInProcess(args, { env: withToken() })
 
 const apiText = async (path: string): Promise<string> => {
   const answer = await fetch(`${stack.gateway().adminUrl}${path}`, { headers: { authorization: `Bearer ${token}` } })
@@ -39,7 +37,7 @@ describe('sessions', () => {
 
     // The end of the create reaches the timeline a little later.
     await eventually(async () => {
-      const { code, stdout } = await run(['sessions', 'get', '-'], `${id}\n`)
+      const { code, stdout } = await runCommandLine(['sessions', 'get', '-'], { env: withToken(), input: `${id}\n` })
       expect({ code, begins: stdout.slice(0, 18) }).toEqual({ code: 0, begins: `session   ${digest}` })
       expect(stdout).toMatch(/\nAT +EVENT +POD .*\n.* created .*\n.* turn completed +127\.0\.0\.1:\d+/)
       expect(stdout).not.toContain(id)
@@ -89,8 +87,7 @@ describe('sessions', () => {
     [['sessions', 'ls', '--limit', '0'], '--limit is 1 to 100.'],
     [['sessions', 'get', unknownId, '--model', 'x'], '--model belongs to sessions ls.'],
   ])('%j is wrong usage', async (args, message) => {
-    const stderr = `${message}\nTry: context-cache-gateway help ${args[0]}\n`
-    expect(await run(args)).toEqual({ code: 2, stdout: '', stderr })
+    expect(await run(args)).toEqual({ code: 2, stdout: '', stderr: `${message}\n` })
   })
 })
 
@@ -108,7 +105,7 @@ describe('pods and top', () => {
   })
 
   test('top prints once where there is no terminal', async () => {
-    const { code, stdout } = await run(['top'])
+    const { code, stdout } = await runCommandLine(['top'], { env: withToken() })
     expect(code).toBe(0)
     expect(stdout).toMatch(/^Context Cache Gateway \d.*store memory\n\nnow +turns \d/)
     expect(stdout).not.toContain('\x1b')
@@ -133,26 +130,17 @@ describe('pods and top', () => {
       stop = resolve
     })
     const frames = (): readonly string[] => written.filter((text) => text.startsWith('\x1b[H'))
-    const context: CommandContext = {
-      args: [],
-      env: withToken(),
-      version: '',
-      output: {
-        isTerminal: true,
-        size: () => ({ columns: 30, rows: 11 }),
-        write: (text) => {
-          written.push(text)
-          if (frames().length === 2) stop()
-        },
-        onResize: () => undefined,
+    const output = {
+      isTerminal: true,
+      size: () => ({ columns: 30, rows: 11 }),
+      write: (text: string) => {
+        written.push(text)
+        if (frames().length === 2) stop()
       },
-      readInput: async () => '',
-      print: () => 0,
-      fail: () => 1,
-      failUsage: () => 2,
-      untilStopped: () => stopped,
     }
-    expect(await topCommand(context)).toBe(0)
+
+    const { code } = await runInProcess(['top'], { env: withToken(), output, untilStopped: () => stopped })
+    expect(code).toBe(0)
     expect([written[0], written.at(-1)]).toEqual(['\x1b[?1049h\x1b[?25l', '\x1b[?25h\x1b[?1049l'])
     for (const frame of frames()) {
       const text = ['\x1b[H', '\x1b[K', '\x1b[J'].reduce((rest, code) => rest.replaceAll(code, ''), frame)
@@ -164,32 +152,20 @@ describe('pods and top', () => {
 })
 
 describe('the admin port', () => {
-  let proxy: Server
   let folder: string
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'operators-'))
     await writeFile(join(folder, 'token'), `${token}\n`)
-    // As a reverse proxy with a path of its own for the gateway.
-    proxy = createServer((incoming, response) => {
-      const { method, headers, url = '' } = incoming
-      if (!url.startsWith('/gateways/a/')) return response.writeHead(404).end()
-      const target = `${stack.gateway().adminUrl}${url.slice('/gateways/a'.length)}`
-      return request(target, { method, headers }, (answer) => {
-        response.writeHead(answer.statusCode ?? 502, answer.headers)
-        answer.pipe(response)
-      }).end()
-    })
-    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
   })
-  afterAll(async () => {
-    proxy.close()
-    await rm(folder, { recursive: true })
-  })
+  afterAll(() => rm(folder, { recursive: true }))
 
   test('may have a path before its pages, and the token may be in a file', async () => {
-    const { port } = proxy.address() as AddressInfo
-    const args = ['--admin', `http://127.0.0.1:${port}/gateways/a/`, '--token-file', join(folder, 'token')]
-    expect((await runCommandLine(['pods', '--json', ...args])).stdout).toBe(await apiText('/api/pods'))
+    const proxy = await createPrefixProxy(stack.gateway().adminUrl)
+    await proxy.start()
+    const args = ['--admin', `${proxy.url}/`, '--token-file', join(folder, 'token')]
+    const { stdout } = await runInProcess(['pods', '--json', ...args])
+    await proxy.stop()
+    expect(stdout).toBe(await apiText('/api/pods'))
   })
 
   test.each([
@@ -203,7 +179,7 @@ describe('the admin port', () => {
   ])('%s: every command says what to do', async (_what, env, stderr) => {
     for (const args of [['pods'], ['sessions', 'ls'], ['top', '--json']]) {
       const admin = { CONTEXT_CACHE_ADMIN_URL: stack.gateway().adminUrl }
-      const ended = await runCommandLine(args, { env: { ...admin, ...env } })
+      const ended = await runInProcess(args, { env: { ...admin, ...env } })
       expect(ended).toEqual({ code: 1, stdout: '', stderr: expect.stringMatching(stderr) })
     }
   })

@@ -2,8 +2,8 @@ import { describe, expect, test } from '@jest/globals'
 import { Redis } from 'ioredis'
 import { type Ended, runCommandLine } from '../../support/run-command-line.ts'
 import { createScriptedPod } from '../support/scripted-pod.ts'
-import type { Stack } from '../support/stack.ts'
-import { useScriptedStack, useStack } from '../support/use-stack.ts'
+import { embeddedPods, type Stack } from '../support/stack.ts'
+import { useStack } from '../support/use-stack.ts'
 
 const examine = (
   stack: Stack,
@@ -18,7 +18,7 @@ const examine = (
 const findingsOf = ({ stdout }: Ended): readonly unknown[] => JSON.parse(stdout).findings
 
 describe('doctor and an installation', () => {
-  const stack = useStack()
+  const stack = useStack({ pods: embeddedPods({ count: 1 }) })
 
   test('finds nothing where everything is as in the repository', async () => {
     const { code, stdout, stderr } = await examine(stack)
@@ -52,31 +52,7 @@ describe('doctor and an installation', () => {
   })
 })
 
-describe('doctor and an Envoy that lets too much and too little through', () => {
-  const { stack, pod } = useScriptedStack({
-    envoyConfig: (text) =>
-      text
-        .replaceAll('16777216', '1048576')
-        .replace(
-          /match: \{ prefix: "\/" \}\s+direct_response: \{ status: 404 \}/,
-          'match: { prefix: "/" }\n                          route: *to_pods',
-        ),
-  })
-
-  test('sees from outside what clients reach, and which bodies are refused', async () => {
-    pod.otherwise((_request, reply) => reply.json(200, []))
-    const ended = await examine(stack, ['--json'])
-    expect(ended.code).toBe(1)
-    expect(findingsOf(ended)).toEqual(
-      expect.arrayContaining([
-        expect.objectContaining({ check: 'large-bodies', severity: 'error' }),
-        expect.objectContaining({ check: 'control-paths', problem: expect.stringContaining('/slots (200)') }),
-      ]),
-    )
-  })
-})
-
-describe('doctor and a Redis, and pods that Envoy does not know', () => {
+describe('doctor, a Redis that evicts, and an Envoy that lets too much and too little through', () => {
   const stranger = createScriptedPod()
   const pod = createScriptedPod()
   const stack = useStack({
@@ -86,27 +62,38 @@ describe('doctor and a Redis, and pods that Envoy does not know', () => {
       await Promise.all([pod.start(), stranger.start()])
       return [pod, stranger]
     },
-    envoyConfig: (text) => text.replaceAll(`port_value: ${stranger.address.split(':')[1]}`, 'port_value: 1'),
+    envoyConfig: (text) =>
+      text
+        .replaceAll(`port_value: ${stranger.address.split(':')[1]}`, 'port_value: 1')
+        .replaceAll('16777216', '1048576')
+        .replace(
+          /match: \{ prefix: "\/" \}\s+direct_response: \{ status: 404 \}/,
+          'match: { prefix: "/" }\n                          route: *to_pods',
+        ),
   })
 
-  test('names a Redis that evicts, with the URL of the environment, and the pod', async () => {
-    const { raw, url } = connect(stack)
-    await raw.config('SET', 'maxmemory', '100mb')
-    await raw.config('SET', 'maxmemory-policy', 'allkeys-lru')
-    raw.disconnect()
+  test('sees what clients reach, which bodies are refused, what Redis evicts, and the pod that Envoy does not know', async () => {
+    pod.otherwise((_request, reply) => reply.json(200, []))
+    const url = stack.redis?.url ?? ''
+    const redis = new Redis(url, { protocol: 2 })
+    await redis.config('SET', 'maxmemory', '100mb')
+    await redis.config('SET', 'maxmemory-policy', 'allkeys-lru')
+    redis.disconnect()
     const env = { REDIS_URL: url, PODS: pod.address, CONNECTOR: 'none', CTX_TENANT_SECRET: 'x'.repeat(32) }
-    expect(findingsOf(await examine(stack, ['--json'], env))).toEqual([
-      expect.objectContaining({
-        check: 'redis-eviction',
-        severity: 'error',
-        problem: 'maxmemory-policy of Redis is allkeys-lru, maxmemory 104857600.',
-      }),
-      expect.objectContaining({ check: 'pods-in-envoy', problem: expect.stringContaining(stranger.address) }),
-    ])
+
+    const ended = await examine(stack, ['--json'], env)
+    expect(ended.code).toBe(1)
+    expect(findingsOf(ended)).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ check: 'large-bodies', severity: 'error' }),
+        expect.objectContaining({ check: 'control-paths', problem: expect.stringContaining('/slots (200)') }),
+        expect.objectContaining({
+          check: 'redis-eviction',
+          severity: 'error',
+          problem: 'maxmemory-policy of Redis is allkeys-lru, maxmemory 104857600.',
+        }),
+        expect.objectContaining({ check: 'pods-in-envoy', problem: expect.stringContaining(stranger.address) }),
+      ]),
+    )
   })
 })
-
-const connect = (stack: Stack) => {
-  const url = stack.redis?.url ?? ''
-  return { raw: new Redis(url, { protocol: 2 }), url }
-}

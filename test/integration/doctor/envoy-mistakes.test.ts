@@ -32,17 +32,25 @@ const replace =
     return changed
   }
 
-/** Removes what lies at a path of the configuration. */
-const without =
-  (...path: readonly (string | number)[]) =>
-  (text: string): string => {
-    const document = parseDocument(text)
-    if (!document.deleteIn(path)) throw new Error(`there is no ${path.join('.')}`)
-    return document.toString({ lineWidth: 0 })
-  }
-
 const manager = ['static_resources', 'listeners', 0, 'filter_chains', 0, 'filters', 0, 'typed_config'] as const
 const host = [...manager, 'route_config', 'virtual_hosts', 0] as const
+
+interface Mistake {
+  readonly check: string
+  readonly change?: (text: string) => string
+  /** The path of what is not there. */
+  readonly removed?: readonly (string | number)[]
+  readonly severity?: 'warning'
+  readonly problems: readonly RegExp[]
+}
+
+/** Makes all of these mistakes. */
+const withMistakes = (text: string, mistakes: readonly Mistake[]): string => {
+  const document = parseDocument(mistakes.reduce((changed, { change }) => change?.(changed) ?? changed, text))
+  for (const { removed } of mistakes)
+    if (removed !== undefined && !document.deleteIn(removed)) throw new Error(`there is no ${removed.join('.')}`)
+  return document.toString({ lineWidth: 0 })
+}
 
 describe('doctor and a real Envoy', () => {
   let folder: string
@@ -61,49 +69,45 @@ describe('doctor and a real Envoy', () => {
     expect(passed).toEqual(expect.arrayContaining(['health-checks', 'circuit-breakers', 'decision-timeouts']))
   })
 
-  test.each<{
-    readonly check: string
-    readonly mistake: string
-    readonly change: (text: string) => string
-    readonly severity?: 'warning'
-    readonly problems: readonly RegExp[]
-  }>([
+  /** One for each way to get the configuration wrong. */
+  const mistakes: readonly Mistake[] = [
     {
+      // streams are reset
       check: 'graceful-close',
-      mistake: 'streams are reset',
-      change: without('layered_runtime'),
+      removed: ['layered_runtime'],
       problems: [/ext_proc_graceful_grpc_close is not set/],
     },
     {
+      // the defaults of Envoy
       check: 'circuit-breakers',
-      mistake: 'the defaults of Envoy',
       change: (text) => text.replace(/circuit_breakers: &wide .*/, 'circuit_breakers: &wide {}'),
       problems: ['gateway_ends', 'gateway', 'pods'].map(
         (name) => new RegExp(`^Cluster ${name}: max_connections 1024 \\(the default\\), .* max_requests 1024`),
       ),
     },
     {
+      // few retries
       check: 'circuit-breakers',
-      mistake: 'few retries',
       severity: 'warning',
       change: replace(', max_retries: 1000', ''),
-      problems: ['gateway_ends', 'gateway', 'pods'].map((name) => new RegExp(`^Cluster ${name}: max_retries 3`)),
+      // No access log sends to gateway_ends.
+      problems: ['gateway', 'pods'].map((name) => new RegExp(`^Cluster ${name}: max_retries 3`)),
     },
     {
+      // Envoy’s own limit of a body
       check: 'buffer-limits',
-      mistake: 'Envoy’s own limit of a body',
-      change: without(...host, 'request_body_buffer_limit'),
+      removed: [...host, 'request_body_buffer_limit'],
       problems: [/^Envoy holds bodies of up to 1048576 bytes .* turns\.maxBodyBytes is 16777216/],
     },
     {
+      // a low limit of the buffer filter
       check: 'buffer-limits',
-      mistake: 'a low limit of the buffer filter',
       change: replace('buffer: { max_request_bytes: 16777216 }', 'buffer: { max_request_bytes: 4194304 }'),
       problems: [/max_request_bytes of the buffer filter is 4194304/],
     },
     {
+      // no buffer filter on turns
       check: 'buffer-limits',
-      mistake: 'no buffer filter on turns',
       severity: 'warning',
       change: replace(
         'typed_per_filter_config: { envoy.filters.http.buffer: *whole_body }',
@@ -112,26 +116,26 @@ describe('doctor and a real Envoy', () => {
       problems: [/buffer filter does not run on 1 routes .* with x-session-id/],
     },
     {
+      // the client’s own key of a request
       check: 'spoofed-headers',
-      mistake: 'the client’s own key of a request',
       change: (text) => text.replace('append_action: OVERWRITE_IF_EXISTS_OR_ADD', 'append_action: ADD_IF_ABSENT'),
       problems: [/does not overwrite x-context-request-key \(ADD_IF_ABSENT/],
     },
     {
+      // the client’s own marks
       check: 'spoofed-headers',
-      mistake: 'the client’s own marks',
       change: replace('- { remove: x-context-marks }', ''),
       problems: [/does not remove x-context-marks/],
     },
     {
+      // headers that reach engines
       check: 'spoofed-headers',
-      mistake: 'headers that reach engines',
       change: replace('target-pod, x-context-cache, ', ''),
       problems: [/request_headers_to_remove lacks target-pod, x-context-cache\./],
     },
     {
+      // pods that a client names
       check: 'destinations',
-      mistake: 'pods that a client names',
       change: replace(
         /metadata:\s+\{\s*key: envoy\.lb,\s+path:\s+\[\s*\{ key: x-gateway-destination-endpoint \}\s*\]\s*\}/g,
         'header: x-gateway-destination-endpoint',
@@ -139,122 +143,129 @@ describe('doctor and a real Envoy', () => {
       problems: [/override_host reads the header x-gateway-destination-endpoint/],
     },
     {
+      // pods that nobody names
       check: 'destinations',
-      mistake: 'pods that nobody names',
-      change: without('static_resources', 'clusters', 0, 'load_balancing_policy'),
+      removed: ['static_resources', 'clusters', 0, 'load_balancing_policy'],
       problems: [/Cluster pods has no load balancing policy override_host/],
     },
     {
+      // paths as they come
       check: 'disguised-requests',
-      mistake: 'paths as they come',
       severity: 'warning',
       change: replace('merge_slashes: true', 'merge_slashes: false'),
       problems: [/lacks merge_slashes: true/],
     },
     {
+      // less time than a load may take
       check: 'decision-timeouts',
-      mistake: 'less time than a load may take',
       change: replace('max_message_timeout: 120s', 'max_message_timeout: 10s'),
       problems: [/waits 10 s at most for a decision .* kv\.loadBudgetMs of pool default is 30000/],
     },
     {
+      // less time than a turn may wait
       check: 'decision-timeouts',
-      mistake: 'less time than a turn may wait',
       change: replace('max_message_timeout: 120s', 'max_message_timeout: 60s'),
       problems: [/waits 60 s at most .* admission\.messageTimeoutMs is 120000/],
     },
     {
+      // less time than Redis may take
       check: 'decision-timeouts',
-      mistake: 'less time than Redis may take',
       change: replace('message_timeout: 2s', 'message_timeout: 0.2s'),
       problems: [/message_timeout of ext_proc is 0\.2 s; sessions\.commandTimeoutMs is 250/],
     },
     {
+      // Envoy’s default
       check: 'answer-timeouts',
-      mistake: 'Envoy’s default',
       change: replace(/^( +)timeout: 600s$/gm, ''),
       problems: [/timeout of \d+ routes is 15 s \(the default\) \(first: \/v1\/context\)/],
     },
     {
+      // answers that outlive their lease
       check: 'answer-timeouts',
-      mistake: 'answers that outlive their lease',
       change: replace(/^( +)timeout: 600s$/gm, '$1timeout: 0s'),
       problems: [/timeout of \d+ routes is off .* turns\.leaseSeconds is 660/],
     },
     {
+      // a silent prefill
       check: 'answer-timeouts',
-      mistake: 'a silent prefill',
       severity: 'warning',
       change: replace('stream_idle_timeout: 600s', 'stream_idle_timeout: 300s'),
       problems: [/stream_idle_timeout is 300 s/],
     },
     {
+      // bodies that never come
       check: 'slow-clients',
-      mistake: 'bodies that never come',
       severity: 'warning',
-      change: without(...manager, 'request_timeout'),
+      removed: [...manager, 'request_timeout'],
       problems: [/lacks request_timeout/],
     },
     {
+      // one of another version
       check: 'access-log',
-      mistake: 'none',
-      change: without(...manager, 'access_log'),
-      problems: [/no access log that reports the ends of turns/],
-    },
-    {
-      check: 'access-log',
-      mistake: 'one of another version',
       change: replace('usage=%DYNAMIC_METADATA(answer:usage)%\\x1f', ''),
       problems: [/lacks usage: it is of another version/],
     },
     {
+      // none
+      check: 'access-log',
+      removed: [...manager, 'access_log'],
+      problems: [/no access log that reports the ends of turns/],
+    },
+    {
+      // a file of another version
       check: 'lua',
-      mistake: 'a file of another version',
       change: (text) => text.replace(/filename: \S*context-cache\.lua/, `filename: ${otherLua}`),
       problems: [/context-cache\.lua is not the context-cache\.lua of this version/],
     },
     {
+      // a gateway that may say nothing
       check: 'metadata',
-      mistake: 'a gateway that may say nothing',
       change: replace(/untyped: \[ ?ctx, envoy\.lb ?\]/g, 'untyped: [envoy.lb]'),
       problems: [/does not accept the metadata ctx/],
     },
     {
+      // turns that need a gateway
       check: 'failure-mode',
-      mistake: 'turns that need a gateway',
       severity: 'warning',
       change: replace('failure_mode_allow: true', 'failure_mode_allow: false'),
       problems: [/failure_mode_allow of ext_proc is false/],
     },
     {
+      // credentials that the gateway does not see
       check: 'forwarded-headers',
-      mistake: 'credentials that the gateway does not see',
       change: replace('{ exact: x-api-key },', ''),
       problems: [/does not forward x-api-key/],
     },
     {
+      // a name without a route
       check: 'routes-of-names',
-      mistake: 'a name without a route',
       severity: 'warning',
       change: replace('name: thread-id, present_match', 'name: thread-no, present_match'),
       problems: [/No route that asks the gateway matches thread-id/],
     },
     {
+      // gateways that are down are asked
       check: 'health-checks',
-      mistake: 'gateways that are down are asked',
       severity: 'warning',
       change: replace('common_lb_config: { healthy_panic_threshold: { value: 0 }, ', 'common_lb_config: { '),
       problems: [/healthy_panic_threshold of cluster gateway is 50/],
     },
-  ])('$check: $mistake', async ({ check, change, severity = 'error', problems }) => {
-    const { findings } = await examine(change)
-    const fields = { why: expect.any(String), fix: expect.any(String) }
-    const expected = problems.map((problem) => ({
-      check,
-      severity,
-      problem: expect.stringMatching(problem),
-      ...fields,
-    }))
-    expect(findings.toSorted((a, b) => a.problem.localeCompare(b.problem))).toEqual(expected)
+  ]
+
+  // An Envoy has one mistake of each check at a time.
+  test.each([1, 2, 3])('finds the mistakes of an Envoy, and nothing else: %i', async (nth) => {
+    const made = mistakes.filter(
+      ({ check }, index) => mistakes.slice(0, index + 1).filter((one) => one.check === check).length === nth,
+    )
+    const { findings } = await examine((text) => withMistakes(text, made))
+
+    const found = findings
+      .map(({ check, severity, problem }) => ({ check, severity, problem }))
+      .toSorted((a, b) => a.problem.localeCompare(b.problem))
+    for (const { check, severity = 'error', problems } of made)
+      expect(found.filter((one) => one.check === check)).toEqual(
+        problems.map((problem) => ({ check, severity, problem: expect.stringMatching(problem) })),
+      )
+    expect(found).toHaveLength(made.flatMap(({ problems }) => problems).length)
   })
 })
