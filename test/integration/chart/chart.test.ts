@@ -1,7 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, test } from '@jest/globals'
-import { parse } from 'yaml'
+import { beforeAll, describe, expect, test } from '@jest/globals'
 import { z } from 'zod'
 import { readEnvoyConfig } from '../../../playground/envoy-config.ts'
 import { findEnvoy } from '../../../playground/install/find-envoy.ts'
@@ -11,6 +10,7 @@ import { metricDefinitions, metricPrefix } from '../../../src/telemetry/metric-d
 import { makeCertificate } from '../../support/certificates.ts'
 import { namesInEnvoy } from '../../support/envoy-names.ts'
 import { essential, load } from '../../unit/config/load.ts'
+import { keptRouteIn, routesIn } from './envoy-routes.ts'
 import { chart, type Manifest, manifestsOf, root, useChart } from './use-chart.ts'
 
 const env = ownEnvironment()
@@ -40,41 +40,29 @@ const selects = ({ matchLabels }: z.infer<typeof selector>, labels: Labels): boo
 const filesOf = (text: string, name: string): Readonly<Record<string, string>> =>
   manifestsOf(text).find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === name)?.data ?? {}
 
-/** Envoy's configuration in a release, after Envoy itself has read it. */
-const acceptedByEnvoy = async (release: string): Promise<string> => {
-  const files = filesOf(release, 'ctx-context-cache-gateway-envoy')
+const envoyFilesOf = (release: string) => filesOf(release, 'ctx-context-cache-gateway-envoy')
+const envoyYamlOf = (release: string): string => envoyFilesOf(release)['envoy.yaml'] ?? ''
+
+beforeAll(async () => {
   const { ca, cert, key } = await makeCertificate('gateway')
   const pems = { 'ca.crt': ca, 'tls.crt': cert, 'tls.key': key }
-  for (const [name, pem] of Object.entries(pems)) await writeFile(join(folder(), name), pem)
+  const secrets = { ...pems, secret: 'x'.repeat(48), url: 'rediss://redis:6379' }
+  for (const [name, text] of Object.entries(secrets)) await writeFile(join(folder(), name), text)
+})
+
+/** Envoy's configuration in a release, after Envoy itself has read it. */
+const acceptedByEnvoy = async (release: string): Promise<string> => {
+  const files = envoyFilesOf(release)
   for (const name of ['context-cache.lua', 'session-names.lua']) {
     expect(files[name]).toBe(await readFile(join(root, 'deploy/envoy', name), 'utf8'))
     await writeFile(join(folder(), name), files[name] ?? '')
   }
-  const text = files['envoy.yaml'] ?? ''
+  const text = envoyYamlOf(release)
   const file = join(folder(), 'envoy.yaml')
   await writeFile(file, text.replaceAll('/etc/envoy', folder()).replaceAll('/run/secrets/tls', folder()))
   const envoy = await findEnvoy({ env, toolsDir: toolsDir(env) })
   await run([...envoy.command, '--mode', 'validate', '--config-path', file])
   return text
-}
-
-const route = z.looseObject({ match: z.looseObject({ path: z.string().optional() }) })
-const routeConfig = z.object({ virtual_hosts: z.tuple([z.object({ routes: z.array(route) })]) })
-const clients = z.object({
-  filter_chains: z.tuple([
-    z.object({ filters: z.tuple([z.object({ typed_config: z.object({ route_config: routeConfig }) })]) }),
-  ]),
-})
-const envoyConfig = z.object({ static_resources: z.object({ listeners: z.tuple([clients], z.unknown()) }) })
-
-const routesIn = (text: string) =>
-  envoyConfig.parse(parse(text, { merge: true })).static_resources.listeners[0].filter_chains[0].filters[0].typed_config
-    .route_config.virtual_hosts[0].routes
-
-/** The route of `/v1/responses`, and its place among the others. */
-const keptRouteIn = (text: string) => {
-  const at = routesIn(text).findIndex(({ match }) => match.path === '/v1/responses')
-  return at === -1 ? undefined : { at, ...routesIn(text)[at] }
 }
 
 const namesByDefault = load(essential).sessions.implicit.names
@@ -127,13 +115,32 @@ describe('the chart', () => {
     expect(await run([tools().helm, 'lint', '--strict', chart, ...base])).toMatch(/0 chart\(s\) failed/)
   })
 
-  test.each(releases)('a release %s has valid manifests', async (_name, flags) => {
+  test.each(releases)('a release %s has valid manifests, and configures the gateway', async (_name, flags) => {
     const file = join(folder(), 'release.yaml')
-    const text = await render(...flags)
-    await writeFile(file, text)
+    const release = await render(...flags)
+    await writeFile(file, release)
     await expectValid(file)
     // Without a ready engine, too, ends of turns need an address to go to.
-    expect(text).not.toContain('path: /readyz')
+    expect(release).not.toContain('path: /readyz')
+
+    const text = filesOf(release, 'ctx-context-cache-gateway')['config.yaml'] ?? ''
+    const config = join(folder(), 'config.yaml')
+    const [secret, url] = [join(folder(), 'secret'), join(folder(), 'url')]
+    const files = {
+      'tenant/secret': secret,
+      'admin/token': secret,
+      'redis/url': url,
+      'redis/sentinel-password': secret,
+    }
+    const own = (changed: string, [name, path]: readonly [string, string]) =>
+      changed.replace(`/run/secrets/${name}`, path)
+    await writeFile(config, Object.entries(files).reduce(own, text))
+    // A release named ctx: Kubernetes sets variables for its Services.
+    const links = {
+      CTX_CONTEXT_CACHE_GATEWAY_SERVICE_HOST: '10.0.0.1',
+      CTX_CONTEXT_CACHE_GATEWAY_PORT: 'tcp://10.0.0.1:50051',
+    }
+    expect(loadConfig({ filePath: config, environment: links })).toMatchObject({ kind: 'loaded' })
   })
 
   test.each(
@@ -142,42 +149,10 @@ describe('the chart', () => {
       .concat('inference-pool/route', 'engines/vllm-lmcache'),
   )('deploy/%s.yaml, beside it, has valid manifests', (name) => expectValid(join(root, `deploy/${name}.yaml`)))
 
-  test.each(releases)('a release %s configures the gateway', async (_name, flags) => {
-    const secret = join(folder(), 'secret')
-    await writeFile(secret, 'x'.repeat(48))
-    const url = join(folder(), 'url')
-    await writeFile(url, 'rediss://redis:6379')
-    const text = filesOf(await render(...flags), 'ctx-context-cache-gateway')['config.yaml'] ?? ''
-    const file = join(folder(), 'config.yaml')
-    const files = {
-      'tenant/secret': secret,
-      'admin/token': secret,
-      'redis/url': url,
-      'redis/sentinel-password': secret,
-    }
-    const own = (config: string, [name, path]: readonly [string, string]) =>
-      config.replace(`/run/secrets/${name}`, path)
-    await writeFile(file, Object.entries(files).reduce(own, text))
-    // A release named ctx: Kubernetes sets variables for its Services.
-    const links = {
-      CTX_CONTEXT_CACHE_GATEWAY_SERVICE_HOST: '10.0.0.1',
-      CTX_CONTEXT_CACHE_GATEWAY_PORT: 'tcp://10.0.0.1:50051',
-    }
-    expect(loadConfig({ filePath: file, environment: links })).toMatchObject({ kind: 'loaded' })
-  })
-
-  test.each([
-    ['for engines with slots', ['--set', 'envoy.enabled=true,kv.connector=llamacpp-slots,kv.existingClaim=kv'], 1],
-    ['for engines without slots', ['--set', 'envoy.enabled=true,kv.connector=prefix-cache'], 0],
-    ['for slots by config', ['--set', 'envoy.enabled=true,config.kv.connector=llamacpp-slots'], 1],
-    ['for a connector of your own', ['--set', 'envoy.enabled=true,config.kv.connectorModule=/own.mjs'], 1],
-    ['for pools, which may have slots', ['--set', 'envoy.enabled=true,config.pools[0].name=own'], 1],
-    ['with filters of your own', ownFilters, 0],
-  ])('Envoy accepts its configuration %s', async (_name, flags, constants) => {
-    const text = await acceptedByEnvoy(await render(...base, ...flags))
-    expect(text.split('cache_prompt').length - 1).toBe(constants)
-    expect(text).toContain('- name: envoy.resource_monitors.cgroup_memory')
-    expect(text.includes('exact: x-principal')).toBe(flags === ownFilters)
+  test('Envoy accepts its configuration with filters of your own', async () => {
+    const text = await acceptedByEnvoy(await render(...base, ...ownFilters))
+    expect(text).not.toContain('cache_prompt')
+    expect(text).toContain('exact: x-principal')
   })
 
   test.each<{
@@ -185,49 +160,71 @@ describe('the chart', () => {
     readonly set: string
     readonly named: readonly string[]
     readonly members?: string
+    /** What keeps requests without a session out of slots. */
+    readonly constants: 0 | 1
   }>([
-    { when: 'by default', set: 'kv.connector=prefix-cache', named: [...namesByDefault, 'x-context-name'] },
     {
-      when: 'as the gateway has them',
-      set: 'config.sessions.implicit.names={thread-id,x-session-id,x-own,body.own_key}',
+      when: 'by default, for engines without slots',
+      set: 'kv.connector=prefix-cache',
+      named: [...namesByDefault, 'x-context-name'],
+      constants: 0,
+    },
+    {
+      when: 'as the gateway has them, for engines with slots',
+      set: 'kv.connector=llamacpp-slots,kv.existingClaim=kv,config.sessions.implicit.names={thread-id,x-session-id,x-own,body.own_key}',
       named: ['thread-id', 'x-session-id', 'x-own', 'x-context-name'],
       members: 'own_key',
+      constants: 1,
     },
     {
-      when: 'without x-session-id',
-      set: 'config.sessions.implicit.names={x-claude-code-session-id}',
+      when: 'without x-session-id, for a connector of your own',
+      set: 'config.kv.connectorModule=/own.mjs,config.sessions.implicit.names={x-claude-code-session-id}',
       named: ['x-claude-code-session-id', 'x-context-name'],
+      constants: 1,
     },
-    { when: 'switched off', set: 'config.sessions.implicit.names={off},envoy.bodyNames={session_id}', named: [] },
     {
-      when: 'also in bodies, for engines with slots',
+      when: 'switched off, for pools, which may have slots',
+      set: 'config.pools[0].name=own,config.sessions.implicit.names={off},envoy.bodyNames={session_id}',
+      named: [],
+      constants: 1,
+    },
+    {
+      when: 'also in bodies, for engines with slots by config',
       set: 'envoy.bodyNames={prompt_cache_key,session_id},config.kv.connector=llamacpp-slots',
       named: [...namesByDefault, 'x-context-name'],
       members: 'prompt_cache_key session_id',
+      constants: 1,
     },
     {
       when: 'also in bodies, for engines without slots',
       set: 'envoy.bodyNames={prompt_cache_key}',
       named: [...namesByDefault, 'x-context-name'],
       members: 'prompt_cache_key',
+      constants: 0,
     },
-  ])("Envoy looks for clients' names $when", async ({ set, named, members }) => {
-    const text = await acceptedByEnvoy(await render(...base, '--set', 'envoy.enabled=true', '--set', set))
-    const { routes, allowed } = namesInEnvoy(text)
-    // Two routes bypass the gateway, but for what their bodies name.
-    expect(routes.filter(({ header }) => header === undefined).map((one) => one.members)).toEqual(
-      members === undefined ? [] : [members, members],
-    )
-    expect(routes.flatMap(({ header }) => header ?? []).toSorted()).toEqual(named.toSorted())
-    const mayName = [...namesByDefault, 'x-context-name', 'x-own']
-    expect(new Set(allowed.filter((name) => mayName.includes(name)))).toEqual(new Set([...named, 'x-session-id']))
-    expect(allowed.includes('x-claude-code-agent-id')).toBe(named.includes('x-claude-code-session-id'))
-  })
+  ])(
+    "Envoy accepts its configuration, and looks for clients' names $when",
+    async ({ set, named, members, constants }) => {
+      const text = await acceptedByEnvoy(await render(...base, '--set', 'envoy.enabled=true', '--set', set))
+      expect(text.split('cache_prompt').length - 1).toBe(constants)
+      expect(text).toContain('- name: envoy.resource_monitors.cgroup_memory')
+      expect(text).not.toContain('exact: x-principal')
+      const { routes, allowed } = namesInEnvoy(text)
+      // Two routes bypass the gateway, but for what their bodies name.
+      expect(routes.filter(({ header }) => header === undefined).map((one) => one.members)).toEqual(
+        members === undefined ? [] : [members, members],
+      )
+      expect(routes.flatMap(({ header }) => header ?? []).toSorted()).toEqual(named.toSorted())
+      const mayName = [...namesByDefault, 'x-context-name', 'x-own']
+      expect(new Set(allowed.filter((name) => mayName.includes(name)))).toEqual(new Set([...named, 'x-session-id']))
+      expect(allowed.includes('x-claude-code-agent-id')).toBe(named.includes('x-claude-code-session-id'))
+    },
+  )
 
   test('turns of /v1/responses have the route that envoy.yaml describes where responses are kept', async () => {
     const withEnvoy = [...base, '--set', 'envoy.enabled=true']
     const on = await acceptedByEnvoy(await render(...withEnvoy, '--set', 'config.responses.store=true'))
-    const off = await acceptedByEnvoy(await render(...withEnvoy))
+    const off = envoyYamlOf(await render(...withEnvoy))
     const addresses = { listen: '127.0.0.1:1', pods: [], gateways: [], connector: 'prefix-cache' }
     const described = await readEnvoyConfig('envoy.yaml', { ...addresses, keepsResponses: true })
     expect(routesIn(off)).toHaveLength(routesIn(on).length - 1)

@@ -12,7 +12,8 @@ import { runCommandLine } from '../../support/run-command-line.ts'
 test('the files of the image serve, list their packages and hold no playground', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'image-'))
   const command = [join(packageRoot(), 'deploy/image/assemble.sh'), folder] as const
-  const assembled = await runCommand({ command, env: process.env, timeoutMs: 240_000 })
+  const env = { ...process.env, npm_config_prefer_offline: 'true' }
+  const assembled = await runCommand({ command, env, timeoutMs: 240_000 })
   if (!assembled.ok) throw new Error(`${assembled.reason}\n${assembled.stderr}`)
   const app = join(folder, 'app')
   await rename(join(folder, 'packages/node_modules'), join(app, 'node_modules'))

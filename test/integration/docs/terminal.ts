@@ -7,6 +7,7 @@ import { freePort } from '../../../playground/free-port.ts'
 import { packageRoot } from '../../../playground/paths.ts'
 import { runCommand } from '../../../playground/run-command.ts'
 import { prints, waitUntilReady } from '../../../playground/wait-until-ready.ts'
+import { installPythonSdks } from '../../agents/install-python-sdks.ts'
 import { type Block, type Command, commandsOf, printsOf } from './blocks.ts'
 
 /** A shell in a checkout, whose `make run` serves on a port of its own. */
@@ -37,7 +38,6 @@ export const openTerminal = async (): Promise<Terminal> => {
     GATEWAY_PORT: String(port),
     XDG_STATE_HOME: folder,
     PATH: `${join(folder, 'bin')}:${process.env['PATH']}`,
-    PYTHONPATH: join(folder, 'python'),
   }
   const bin = join(folder, 'bin')
   await mkdir(bin)
@@ -85,9 +85,9 @@ export const openTerminal = async (): Promise<Terminal> => {
       const { language, text } = block
       const program = text.replaceAll('localhost:8000', `localhost:${port}`)
       if (language === 'python') {
-        await run(['python3', '-m', 'pip', 'install', '--quiet', '--target', env.PYTHONPATH, 'openai'])
         await writeFile(join(programs, 'program.py'), program)
-        return compare(printsOf(block), await run(['python3', join(programs, 'program.py')]))
+        const python = ['env', `PYTHONPATH=${await installPythonSdks()}`, 'python3'] as const
+        return compare(printsOf(block), await run([...python, join(programs, 'program.py')]))
       }
       if (language === 'js' || language === 'ts') {
         const { code } = await transform(program, { jsc: { parser: { syntax: 'typescript' }, target: 'es2022' } })

@@ -78,7 +78,7 @@ const kill = ({ pid }: ManagedChild, name: keyof typeof servers): void => {
 }
 
 describe('context-cache-gateway run', () => {
-  test('serves from its line "ready" on, and leaves no process behind', async () => {
+  test('serves from its line "ready" on, starts a gateway again whose sessions are gone, and leaves no process behind', async () => {
     const { child, url } = await run()
     const id = await createSession(url)
     const cache = await turn(url, id)
@@ -91,8 +91,16 @@ describe('context-cache-gateway run', () => {
     const [, console = ''] = / {2}console (\S+)/.exec(child.output().join('\n')) ?? []
     expect(await (await fetch(console)).text()).toContain('<title>Context Cache Gateway</title>')
 
-    const pids = childrenOf(child.pid)
+    const lost = await session(url)
+    kill(child, 'gateway')
+    await eventually(async () => (await turn(url, lost)) === 'miss; reason=session_not_found')
+    const another = await session(url)
+    await eventually(async () => (await turn(url, another)).startsWith('hit'))
+    const news =
+      'gateway ended by SIGKILL, restarting; its sessions were in memory and are gone (make run REDIS=1 keeps them)'
+    expect(child.output().filter((line) => line.includes('restarting'))).toEqual([news])
 
+    const pids = childrenOf(child.pid)
     const exit = await child.stop({ graceMs: 30_000 })
 
     expect(exit).toEqual({ code: 0, signal: undefined })
@@ -116,20 +124,6 @@ describe('context-cache-gateway run', () => {
     expect(child.output().filter((line) => line.includes('LEVLE'))).toEqual([
       'CTX_LOG_LEVLE: no such option; did you mean CTX_LOG_LEVEL?',
     ])
-  })
-
-  test('the gateway is started again, and its sessions in memory are said to be gone', async () => {
-    const { child, url } = await run()
-    const id = await session(url)
-
-    kill(child, 'gateway')
-
-    await eventually(async () => (await turn(url, id)) === 'miss; reason=session_not_found')
-    const another = await session(url)
-    await eventually(async () => (await turn(url, another)).startsWith('hit'))
-    const news =
-      'gateway ended by SIGKILL, restarting; its sessions were in memory and are gone (make run REDIS=1 keeps them)'
-    expect(child.output().filter((line) => line.includes('restarting'))).toEqual([news])
   })
 
   test('with REDIS=1 servers start again on their ports, sessions outlive that, and no process is left', async () => {
