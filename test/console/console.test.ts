@@ -19,7 +19,7 @@ const keys = ['Bearer key-of-one-client', 'Bearer key-of-another-client'] as con
 const secret = 'nobody-shall-read-this'
 const body = {
   model,
-  prompt: `${prompt(300)} ${secret}`,
+  prompt: `${prompt(80)} ${secret}`,
   max_tokens: 4,
   stream: true,
   stream_options: { include_usage: true },
@@ -223,10 +223,8 @@ describe('the tenants', () => {
 })
 
 describe.each([
-  { colorScheme: 'light', width: 1280 },
-  { colorScheme: 'dark', width: 1280 },
   { colorScheme: 'light', width: 360 },
-  { colorScheme: 'dark', width: 360 },
+  { colorScheme: 'dark', width: 1280 },
 ] as const)('$colorScheme, $width pixels wide', ({ colorScheme, width }) => {
   test('no view has a barrier, or is wider than the screen, or shows a secret', async () => {
     const { page, problems, seen } = await open('Overview', { colorScheme, viewport: { width, height: 800 } })

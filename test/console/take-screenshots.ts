@@ -46,7 +46,7 @@ const converse = async (stack: Stack): Promise<string> => {
 }
 
 const stack = await startStack({ pods: embeddedPods({ contextTokensPerSlot: 8_192 }) })
-const { browser, close } = await launchBrowser()
+const browser = await launchBrowser()
 try {
   const id = await converse(stack)
   for (const colorScheme of ['light', 'dark'] as const)
@@ -78,6 +78,6 @@ try {
       await page.close()
     }
 } finally {
-  await close()
+  await browser.close()
   await stack.stop()
 }

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { afterAll, afterEach, beforeAll } from '@jest/globals'
-import type { BrowserContextOptions, Page } from 'playwright-core'
-import { type LaunchedBrowser, launchBrowser } from './launch-browser.ts'
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import { launchBrowser } from './launch-browser.ts'
 
 /** A page of the browser, with what must not happen on it. */
 export interface WatchedPage {
@@ -18,17 +18,17 @@ export type OpenPage = (url: string, options?: BrowserContextOptions) => Promise
 
 /** A browser for the tests of a file. It ends with them, and with it every page. */
 export const useBrowser = (): OpenPage => {
-  let launched: LaunchedBrowser | undefined
+  let browser: Browser | undefined
   beforeAll(async () => {
-    launched = await launchBrowser()
+    browser = await launchBrowser()
   })
   afterEach(async () => {
-    await Promise.all(launched?.browser.contexts().map((context) => context.close()) ?? [])
+    await Promise.all(browser?.contexts().map((context) => context.close()) ?? [])
   })
-  afterAll(() => launched?.close())
+  afterAll(() => browser?.close())
   return async (url, options) => {
-    if (launched === undefined) throw new Error('the browser is not started yet')
-    const context = await launched.browser.newContext({
+    if (browser === undefined) throw new Error('the browser is not started yet')
+    const context = await browser.newContext({
       locale: 'en-GB',
       viewport: { width: 1280, height: 900 },
       ...options,
