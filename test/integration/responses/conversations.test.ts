@@ -57,10 +57,9 @@ describe.each([
     const other = openai(stack.url, { apiKey: 'another-key' })
 
     await expect(other.conversations.retrieve(id)).rejects.toBeInstanceOf(OpenAI.NotFoundError)
-    await expect(openai(stack.url).responses.retrieve('resp_unknown')).rejects.toMatchObject({
-      status: 404,
-      code: 'response_not_found',
-    })
+    const unknown = { status: 404, code: 'response_not_found' }
+    await expect(openai(stack.url).responses.retrieve('resp_unknown')).rejects.toMatchObject(unknown)
+    await expect(openai(stack.url).responses.delete('resp_unknown')).rejects.toMatchObject(unknown)
     await expect(openai(stack.url).responses.cancel('resp_unknown')).rejects.toMatchObject({ status: 400 })
     await expect(
       openai(stack.url).conversations.create({ items: Array.from({ length: 21 }, () => user('x')) }),
