@@ -12,7 +12,8 @@ export const eventually = async <T>(
   options: { readonly timeoutMs?: number } = {},
 ): Promise<Exclude<T, false>> => {
   const { timeoutMs = 60_000 } = options
-  const endMs = performance.now() + timeoutMs
+  const startMs = performance.now()
+  const endMs = startMs + timeoutMs
   let failure: unknown
   for (let polls = 0; polls === 0 || performance.now() < endMs; polls += 1) {
     try {
@@ -22,7 +23,8 @@ export const eventually = async <T>(
     } catch (error) {
       failure = error
     }
-    await (polls < eagerPolls ? setImmediate() : delay(10))
+    // Polls would take the processors from what they wait for: the longer it takes, the longer the pauses.
+    await (polls < eagerPolls ? setImmediate() : delay(Math.max(10, (performance.now() - startMs) / 20)))
   }
   throw failure
 }
