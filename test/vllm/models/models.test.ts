@@ -6,21 +6,11 @@ import { runInstaller } from '../../../playground/install/install-once.ts'
 import { prepareFleet } from '../../../playground/vllm/prepare.ts'
 import { type RunningVllmFleet, startVllmFleet, vllmFolder } from '../../../playground/vllm/start-vllm-fleet.ts'
 import { call } from '../../integration/support/client.ts'
-import { metric, readMetric } from '../../integration/support/metrics.ts'
-import {
-  cacheLine,
-  create,
-  createdId,
-  errorOf,
-  remove,
-  untilStored,
-  use,
-  view,
-} from '../../integration/support/sessions.ts'
+import { metric } from '../../integration/support/metrics.ts'
+import { cacheLine, create, createdId, remove, untilStored, use, view } from '../../integration/support/sessions.ts'
 import type { Stack } from '../../integration/support/stack.ts'
 import { useStack } from '../../integration/support/use-stack.ts'
 import { eventually } from '../../support/eventually.ts'
-import { podMetric } from '../support/pod.ts'
 import { freshPrompt } from '../support/prompts.ts'
 
 /** The model of two pods, its adapter, and the model of a third pod, which asks for the key of the tests' clients. */
@@ -150,15 +140,6 @@ describe('two models, an adapter, and an engine with a key', () => {
     expect(await podOf(chat)).toBe(idle?.address)
     leaving.abort()
     await long.then((answer) => answer.body?.cancel()).catch(() => undefined)
-  })
-
-  test('a model that no pod serves gets 404, and no engine is asked', async () => {
-    const asked = () => Promise.all(description().pods.map((pod) => podMetric(pod, 'vllm:prompt_tokens_total')))
-    const decisions = () => readMetric(stack, 'routing_decisions_total')
-    const before = [await asked(), await decisions()]
-    const response = await create(stack, { body: bodyOf('unknown-model') })
-    expect([response.status, errorOf(response)]).toEqual([404, expect.objectContaining({ code: 'model_not_found' })])
-    expect([await asked(), await decisions()]).toEqual(before)
   })
 
   test('nothing is reported', async () => {
