@@ -2,7 +2,7 @@ import { type AppendNodeOutcome, bytesPerKey, type Handle, maxForks, type NewNod
 import type { MemoryLedger, Moment } from './memory-ledger.ts'
 import { type HandleEntry, heldUntil, type NodeEntry, type TenantHistory } from './tenant-history.ts'
 
-type Ledger = Pick<MemoryLedger, 'add' | 'charge' | 'drop' | 'hasRoom'>
+type Ledger = Pick<MemoryLedger, 'charge' | 'drop' | 'hasRoom'>
 
 export const addHandle = (
   ledger: Ledger,
@@ -16,15 +16,15 @@ export const addHandle = (
     name,
     owner: history,
     bytes: 0,
-    endsMs,
-    hasEnded: false,
+    dueMs: endsMs,
+    entry: undefined,
     path,
     chainBytes,
     sealed,
     lock,
   }
   history.handles.set(name, entry)
-  ledger.add(entry, bytesPerKey + sealed.length)
+  ledger.charge(entry, bytesPerKey + sealed.length)
 }
 
 /** Carries a change of the last node's holders towards the root. */
@@ -43,7 +43,7 @@ export const settle = (ledger: Ledger, { history, nowMs }: Moment, path: readonl
 const settleOne = (ledger: Ledger, node: NodeEntry | undefined, nowMs: number): number => {
   if (node === undefined) return 0
   const endsMs = heldUntil(node, nowMs)
-  if (endsMs > 0) ledger.charge(node, { bytes: node.bytes, endsMs })
+  if (endsMs > 0) ledger.charge(node, node.bytes, endsMs)
   else ledger.drop(node)
   return endsMs
 }
@@ -82,7 +82,7 @@ export const appendNode = (ledger: Ledger, node: NewNode, at: Moment): AppendNod
   const moving = conversation && history.handles.get(conversation.name)
   if (moving !== undefined) {
     Object.assign(moving, { path: conversation?.path, chainBytes: conversation?.chainBytes, lock: undefined })
-    ledger.charge(moving, { bytes: moving.bytes, endsMs })
+    ledger.charge(moving, moving.bytes, endsMs)
     const parent = history.nodes.get(path.at(-2) ?? '')
     if (parent !== undefined) parent.convMs = 0
   }
@@ -91,15 +91,15 @@ export const appendNode = (ledger: Ledger, node: NewNode, at: Moment): AppendNod
     name,
     owner: history,
     bytes: 0,
-    endsMs,
-    hasEnded: false,
+    dueMs: endsMs,
+    entry: undefined,
     text,
     ownMs: response === undefined ? 0 : endsMs,
     convMs: moving === undefined ? 0 : endsMs,
     children: new Map(),
   }
   history.nodes.set(name, entry)
-  ledger.add(entry, bytes)
+  ledger.charge(entry, bytes)
   settle(ledger, at, path)
   return 'stored'
 }

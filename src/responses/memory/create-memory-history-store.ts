@@ -45,7 +45,7 @@ export const createMemoryHistoryStore = (options: {
     reseal: async ({ sealed, ...handle }) => {
       const entry = handleOf(handle)
       if (entry === undefined) return false
-      ledger.charge(entry, { bytes: entry.bytes + sealed.length - entry.sealed.length, endsMs: entry.endsMs })
+      ledger.charge(entry, entry.bytes + sealed.length - entry.sealed.length)
       entry.sealed = sealed
       return true
     },
@@ -54,7 +54,7 @@ export const createMemoryHistoryStore = (options: {
         const entry = history.handles.get(conversation.name)
         const node = history.nodes.get(name)
         if (entry?.lock?.turnId !== conversation.turnId || node?.text.items !== before) return false
-        ledger.charge(node, { bytes: node.bytes + items.length - before.length, endsMs: node.endsMs })
+        ledger.charge(node, node.bytes + items.length - before.length)
         node.text = { ...node.text, items }
         entry.chainBytes -= lessBytes
         return true
@@ -68,7 +68,7 @@ export const createMemoryHistoryStore = (options: {
         const names = nodesOf(readPath(path))
         const node = history.nodes.get(names.at(-1) ?? '')
         if (node !== undefined && kind === 'response') {
-          ledger.charge(node, { bytes: node.bytes - (node.text.answer?.length ?? 0), endsMs: node.endsMs })
+          ledger.charge(node, node.bytes - (node.text.answer?.length ?? 0))
           node.text = { ...node.text, answer: undefined }
           node.ownMs = 0
         } else if (node !== undefined) node.convMs = 0

@@ -1,6 +1,6 @@
+import { DeadlineQueue } from '../../async/deadline-queue.ts'
 import { type TenantName, tenantNameLength } from '../../sessions/session-directory.ts'
 import type { TenantKey } from '../../sessions/session-record.ts'
-import { Deadlines } from './deadlines.ts'
 import type { HandleEntry, NodeEntry, TenantHistory } from './tenant-history.ts'
 
 /** A tenant's data, without what has ended by now. */
@@ -14,9 +14,8 @@ export interface MemoryLedger {
   /** Runs on the tenant's data, made on demand; no operation leaves an empty tenant behind. */
   within<T>(tenant: TenantKey | TenantName, run: (at: Moment) => T): T
   hasRoom(history: TenantHistory, bytes: number, maxTenantBytes: number): boolean
-  /** Begins to count an entry that its tenant has already. */
-  add(entry: HandleEntry | NodeEntry, bytes: number): void
-  charge(entry: HandleEntry | NodeEntry, change: { readonly bytes: number; readonly endsMs: number }): void
+  /** Counts what an entry takes from now on, until it ends. Default of `endsMs`: as before. */
+  charge(entry: HandleEntry | NodeEntry, bytes: number, endsMs?: number): void
   drop(entry: HandleEntry | NodeEntry): void
 }
 
@@ -25,25 +24,21 @@ export const createMemoryLedger = (options: {
   readonly now: () => number
 }): MemoryLedger => {
   const tenants = new Map<string, TenantHistory>()
+  const deadlines = new DeadlineQueue<HandleEntry | NodeEntry>()
   let totalBytes = 0
 
-  const charge = (
-    entry: HandleEntry | NodeEntry,
-    change: { readonly bytes: number; readonly endsMs: number },
-  ): void => {
-    const more = change.bytes - entry.bytes
-    const isSooner = change.endsMs < entry.endsMs
+  const charge: MemoryLedger['charge'] = (entry, bytes, endsMs = entry.dueMs) => {
+    const more = bytes - entry.bytes
     entry.bytes += more
     entry.owner.bytes += more
     totalBytes += more
-    entry.endsMs = change.endsMs
-    if (isSooner) deadlines.add(entry)
+    deadlines.set(entry, endsMs)
   }
 
   const drop = (entry: HandleEntry | NodeEntry): void => {
     const { name, owner } = entry
-    charge(entry, { bytes: 0, endsMs: entry.endsMs })
-    deadlines.ended(entry)
+    charge(entry, 0)
+    deadlines.delete(entry)
     if (entry.kind === 'handle') owner.handles.delete(name)
     else owner.nodes.delete(name)
     forgetIfEmpty(owner)
@@ -53,12 +48,10 @@ export const createMemoryLedger = (options: {
     if (owner.handles.size === 0 && owner.nodes.size === 0) tenants.delete(owner.tenant)
   }
 
-  const deadlines = new Deadlines<HandleEntry | NodeEntry>(drop)
-
   const open = (key: TenantKey | TenantName): Moment => {
     const tenant = key.slice(0, tenantNameLength)
     const nowMs = options.now()
-    deadlines.endUntil(nowMs)
+    for (let due = deadlines.firstDue(nowMs); due !== undefined; due = deadlines.firstDue(nowMs)) drop(due)
     const known = tenants.get(tenant)
     if (known !== undefined) return { nowMs, history: known }
     const history: TenantHistory = { tenant, handles: new Map(), nodes: new Map(), bytes: 0 }
@@ -79,9 +72,5 @@ export const createMemoryLedger = (options: {
     drop,
     hasRoom: (history, bytes, maxTenantBytes) =>
       history.bytes + bytes <= maxTenantBytes && totalBytes + bytes <= options.maxBytes,
-    add: (entry, bytes) => {
-      charge(entry, { bytes, endsMs: entry.endsMs })
-      deadlines.add(entry)
-    },
   }
 }

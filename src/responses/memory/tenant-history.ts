@@ -1,8 +1,8 @@
+import type { Due } from '../../async/deadline-queue.ts'
 import type { NodeText } from '../history-store.ts'
-import type { Ending } from './deadlines.ts'
 
 /** What is charged for, until it ends. */
-export interface Entry extends Ending {
+interface Entry extends Due<HandleEntry | NodeEntry> {
   readonly name: string
   readonly owner: TenantHistory
   bytes: number

@@ -1,6 +1,6 @@
 import type { ClaimedRemoval, Removal, RemovalQueue } from '../removal-queue.ts'
 import type { SessionKey, StoredKv } from '../session-record.ts'
-import { DeadlineQueue, type Due } from './deadline-queue.ts'
+import { DeadlineQueue, type Due } from '../../async/deadline-queue.ts'
 
 /** An artefact by name, with what it takes to remove it. */
 type NamedArtefact = Pick<StoredKv, 'artefactId' | 'payload'>

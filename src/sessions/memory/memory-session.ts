@@ -1,5 +1,5 @@
+import type { Due } from '../../async/deadline-queue.ts'
 import type { SessionKey, SessionRecord, StoredKv } from '../session-record.ts'
-import type { Due } from './deadline-queue.ts'
 import type { Place } from './idle-order.ts'
 import type { TurnLease } from './turn-leases.ts'
 
