@@ -1,6 +1,7 @@
+import { membersOf } from '../json/members-of.ts'
 import type { ConnectorDefinition } from './connector-definition.ts'
 import type { KvConnector } from './kv-connector.ts'
-import { created, isFunction, loadMember, memberOf } from './load-member.ts'
+import { created, isFunction, loadMember } from './load-member.ts'
 
 /** What an operator's own module defines. It receives the shared options and the parts, as every connector does. */
 export type LoadedConnector = Pick<ConnectorDefinition, 'name' | 'create'>
@@ -25,6 +26,6 @@ export const loadConnector = async (modulePath: string, createLimitMs?: number):
 }
 
 const isDefinition = (value: unknown): value is LoadedConnector =>
-  typeof memberOf(value, 'name') === 'string' && isFunction(memberOf(value, 'create'))
+  typeof membersOf(value)['name'] === 'string' && isFunction(membersOf(value)['create'])
 
-const isConnector = (value: unknown): value is KvConnector => isFunction(memberOf(value, 'prepare'))
+const isConnector = (value: unknown): value is KvConnector => isFunction(membersOf(value)['prepare'])

@@ -1,10 +1,11 @@
+import { membersOf } from '../json/members-of.ts'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { untilAborted, withinLimit } from '../async/deadline.ts'
 
 /** What an operator's ES module exports as `name`; undefined: nothing. @throws Error when there is no such module. */
 export const loadMember = async (modulePath: string, name: string): Promise<unknown> =>
-  memberOf(await import(pathToFileURL(resolve(modulePath)).href), name)
+  membersOf(await import(pathToFileURL(resolve(modulePath)).href))[name]
 
 /** The same of a function. @throws Error also when it exports no such function. */
 export const loadFunction = async (modulePath: string, name: string): Promise<(...parts: unknown[]) => unknown> => {
@@ -20,9 +21,5 @@ export const created = (what: string, work: unknown, limitMs = 10_000): Promise<
   }
   return withinLimit(limitMs, (signal) => untilAborted(Promise.resolve(work), signal, onAbort))
 }
-
-/** Undefined: `object` is none, or has no such member. */
-export const memberOf = (object: unknown, name: string): unknown =>
-  typeof object === 'object' && object !== null ? Reflect.get(object, name) : undefined
 
 export const isFunction = (value: unknown): value is (...parts: unknown[]) => unknown => typeof value === 'function'

@@ -1,3 +1,5 @@
+import { type Members, membersOf } from '../json/members-of.ts'
+
 /** Token counts of one response. */
 export interface TokenUsage {
   readonly promptTokens: number
@@ -9,8 +11,6 @@ export interface TokenUsage {
 /** Prompt tokens that the engine did not read from its cache. */
 export const computedTokensOf = ({ promptTokens, cachedTokens = 0 }: TokenUsage): number =>
   Math.max(0, promptTokens - cachedTokens)
-
-type Members = Readonly<Record<string, unknown>>
 
 /**
  * Reads the `usage` of a response, in either of OpenAI's spellings or in Anthropic's. A list: those of the start and of
@@ -43,10 +43,6 @@ export const readTimings = (value: unknown): TokenUsage | undefined => {
 }
 
 const cachedIfKnown = (cachedTokens: number | undefined) => (cachedTokens === undefined ? {} : { cachedTokens })
-
-const none: Members = {}
-
-const membersOf = (value: unknown): Members => (typeof value === 'object' && value !== null ? (value as Members) : none)
 
 const laterCounts = (list: readonly unknown[]): Members =>
   Object.fromEntries(list.flatMap((one) => Object.entries(membersOf(one)).filter(([, value]) => value !== null)))

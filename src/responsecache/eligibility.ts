@@ -1,3 +1,4 @@
+import { membersOf } from '../json/members-of.ts'
 import type { ResponseForm } from './response-key.ts'
 
 /** A request that the cache may answer. */
@@ -73,12 +74,9 @@ const addresses: ReadonlySet<string> = new Set(['url', 'image_url', 'video_url',
 const references: ReadonlySet<string> = new Set(['file_id', 'vector_store_id', 'container_id', 'uuid'])
 
 const runsNothing = (tools: unknown): boolean =>
-  isMissing(tools) || (Array.isArray(tools) && tools.every((tool) => clientTools.has(typeOf(tool))))
+  isMissing(tools) || (Array.isArray(tools) && tools.every((tool) => clientTools.has(membersOf(tool)['type'])))
 
 const clientTools: ReadonlySet<unknown> = new Set(['function', 'custom'])
-
-const typeOf = (tool: unknown): unknown =>
-  typeof tool === 'object' && tool !== null && 'type' in tool ? tool.type : undefined
 
 /**
  * Members of a request that are not part of its key, by the way its response is asked for:

@@ -1,4 +1,5 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
+import { membersOf } from '../json/members-of.ts'
 import { readJson } from '../json/read-json.ts'
 import { errorEvents, lastEvents } from '../openai/answer-reader.ts'
 import { readTimings, readUsage, type TokenUsage } from '../openai/usage.ts'
@@ -42,19 +43,19 @@ const readJsonResponse = (response: unknown): FinishedResponse | undefined =>
 
 /** A completion or chat has choices, each of which says why it ended; a response has a status. */
 const isWhole = (response: unknown): boolean => {
-  const choices = member(response, 'choices')
+  const { choices, status } = membersOf(response)
   return Array.isArray(choices)
-    ? choices.length > 0 && choices.every((choice) => typeof member(choice, 'finish_reason') === 'string')
-    : finalStates.has(member(response, 'status'))
+    ? choices.length > 0 && choices.every((choice) => typeof membersOf(choice)['finish_reason'] === 'string')
+    : finalStates.has(status)
 }
 
 const finalStates: ReadonlySet<unknown> = new Set(['completed', 'incomplete'])
 
 /** No error, and no choice that was given up. */
 const isGood = (response: unknown): boolean => {
-  const choices = member(response, 'choices')
-  const endings = Array.isArray(choices) ? choices.map((choice) => member(choice, 'finish_reason')) : []
-  return (member(response, 'error') ?? null) === null && !endings.some((ending) => badEndings.has(ending))
+  const { choices, error = null } = membersOf(response)
+  const endings = Array.isArray(choices) ? choices.map((choice) => membersOf(choice)['finish_reason']) : []
+  return error === null && !endings.some((ending) => badEndings.has(ending))
 }
 
 const badEndings: ReadonlySet<unknown> = new Set(['abort', 'error'])
@@ -98,12 +99,7 @@ const createStreamCheck = (): ResponseCheck => {
 }
 
 /** Counts of a parsed response, or of an event of a streamed one. */
-const usageOf = (response: unknown): TokenUsage | undefined =>
-  readUsage(member(response, 'usage') ?? member(member(response, 'response'), 'usage')) ??
-  readTimings(member(response, 'timings'))
-
-const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
-
-/** A member of a parsed JSON object; undefined where there is none, or no object. */
-const member = (value: unknown, name: string): unknown =>
-  isObject(value) && Object.hasOwn(value, name) ? (value as Readonly<Record<string, unknown>>)[name] : undefined
+const usageOf = (content: unknown): TokenUsage | undefined => {
+  const { usage, response, timings } = membersOf(content)
+  return readUsage(usage ?? membersOf(response)['usage']) ?? readTimings(timings)
+}

@@ -1,3 +1,4 @@
+import { membersOf } from '../json/members-of.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 
 const maxItems = 20
@@ -43,8 +44,7 @@ export const itemsIn = (body: Body, use: 'required' | 'optional'): readonly stri
 }
 
 const isItem = (item: unknown): boolean => {
-  if (typeof item !== 'object' || item === null || Array.isArray(item)) return false
-  const { type, role, content } = { type: undefined, role: undefined, content: undefined, ...item }
+  const { type, role, content } = membersOf(item)
   if (type === undefined || type === 'message')
     return typeof role === 'string' && (typeof content === 'string' || Array.isArray(content))
   return typeof type === 'string' && type !== 'item_reference'

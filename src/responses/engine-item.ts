@@ -1,3 +1,4 @@
+import { membersOf } from '../json/members-of.ts'
 import { readJson } from '../json/read-json.ts'
 
 /** In a text without any of these an engine can take the item as it is. */
@@ -28,9 +29,9 @@ const memberOf = (name: string, value: unknown): unknown => {
   return name === 'content' && Array.isArray(value) ? value.map(partOf) : value
 }
 
-const partOf = (part: unknown): unknown =>
-  typeof part === 'object' && part !== null && 'refusal' in part && 'type' in part && part.type === 'refusal'
-    ? { type: 'output_text', text: part.refusal, annotations: [] }
-    : part
+const partOf = (part: unknown): unknown => {
+  const { type, refusal } = membersOf(part)
+  return type === 'refusal' && refusal !== undefined ? { type: 'output_text', text: refusal, annotations: [] } : part
+}
 
 const hasParts = (parts: unknown): boolean => Array.isArray(parts) && parts.length > 0

@@ -1,4 +1,5 @@
 import type { SlicedWork } from '../async/slices.ts'
+import { membersOf } from '../json/members-of.ts'
 import { readJson } from '../json/read-json.ts'
 import { setMembers } from '../json/set-members.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
@@ -69,9 +70,8 @@ const maxReferenceBytes = 1024
 /** Clients may name an item that they know to be kept: it is a part of the history. */
 const isKnownReference = (item: Buffer, history: readonly HistoryItem[]): boolean => {
   if (item.length > maxReferenceBytes || !item.includes(referenceType)) return false
-  const value = readJson(item.toString())
-  if (typeof value !== 'object' || value === null || !('type' in value) || value.type !== 'item_reference') return false
-  const id = 'id' in value ? value.id : undefined
+  const { type, id } = membersOf(readJson(item.toString()))
+  if (type !== 'item_reference') return false
   if (history.some((known) => known.id === id)) return true
   throw new GatewayError('item_not_found', {
     param: 'input',

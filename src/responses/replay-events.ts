@@ -1,18 +1,16 @@
-/** A value of a response object, whose form is the engine's. */
-type Fields = Readonly<Record<string, unknown>>
+import { type Members, membersOf } from '../json/members-of.ts'
 
-interface Event extends Fields {
+interface Event extends Members {
   readonly type: string
 }
 
-const fieldsOf = (value: unknown): Fields => (typeof value === 'object' && value !== null ? { ...value } : {})
-const listOf = (value: unknown): readonly Fields[] => (Array.isArray(value) ? value.map(fieldsOf) : [])
+const listOf = (value: unknown): readonly Members[] => (Array.isArray(value) ? value.map(membersOf) : [])
 
 /**
  * A finished response as the stream of OpenAI's events that makes it: each text in one delta. Those with a number up to
  * `startingAfter` are left out; the numbers are those of this stream, not of the one that the engine sent once.
  */
-export const replayEvents = (response: Fields, startingAfter = -1): string => {
+export const replayEvents = (response: Members, startingAfter = -1): string => {
   const output = listOf(response['output'])
   const begun = { ...response, status: 'in_progress', output: [], usage: null }
   const { status } = response
@@ -30,7 +28,7 @@ export const replayEvents = (response: Fields, startingAfter = -1): string => {
     .join('')
 }
 
-const eventsOf = (item: Fields, index: number): readonly Event[] => {
+const eventsOf = (item: Members, index: number): readonly Event[] => {
   const place = { output_index: index, item_id: item['id'] }
   const { begun, events } = growthOf(item, place)
   return [
@@ -41,7 +39,7 @@ const eventsOf = (item: Fields, index: number): readonly Event[] => {
 }
 
 /** What an item lacks when it begins, and the events that add it. */
-const growthOf = (item: Fields, place: Fields): { readonly begun: Fields; readonly events: readonly Event[] } => {
+const growthOf = (item: Members, place: Members): { readonly begun: Members; readonly events: readonly Event[] } => {
   switch (item['type']) {
     case 'message':
       return { begun: { content: [] }, events: partEvents(listOf(item['content']), place) }
@@ -59,12 +57,12 @@ const growthOf = (item: Fields, place: Fields): { readonly begun: Fields; readon
   }
 }
 
-const growthBy = (member: string, name: string, item: Fields, place: Fields) => ({
+const growthBy = (member: string, name: string, item: Members, place: Members) => ({
   begun: { [member]: '' },
   events: textEvents(name, place, { delta: item[member], done: { [member]: item[member] } }),
 })
 
-const textEvents = (name: string, place: Fields, text: { readonly delta: unknown; readonly done: Fields }) => [
+const textEvents = (name: string, place: Members, text: { readonly delta: unknown; readonly done: Members }) => [
   { type: `response.${name}.delta`, ...place, delta: text.delta },
   { type: `response.${name}.done`, ...place, ...text.done },
 ]
@@ -76,7 +74,7 @@ const growing: ReadonlyMap<unknown, { readonly member: string; readonly name: st
   ['reasoning_text', { member: 'text', name: 'reasoning_text' }],
 ])
 
-const partEvents = (parts: readonly Fields[], item: Fields): readonly Event[] =>
+const partEvents = (parts: readonly Members[], item: Members): readonly Event[] =>
   parts.flatMap((part, index) => {
     const place = { ...item, content_index: index }
     const growth = growing.get(part['type'])
@@ -91,7 +89,7 @@ const partEvents = (parts: readonly Fields[], item: Fields): readonly Event[] =>
     ]
   })
 
-const summaryEvents = (parts: readonly Fields[], item: Fields): readonly Event[] =>
+const summaryEvents = (parts: readonly Members[], item: Members): readonly Event[] =>
   parts.flatMap((part, index) => {
     const place = { ...item, summary_index: index }
     const { text } = part

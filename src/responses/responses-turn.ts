@@ -1,5 +1,6 @@
 import type { SlicedWork } from '../async/slices.ts'
 import { arrayItems } from '../json/array-items.ts'
+import { membersOf } from '../json/members-of.ts'
 import { readJson } from '../json/read-json.ts'
 import type { JsonLimits, JsonMember, JsonScan } from '../json/scan-json-object.ts'
 import { textIn } from '../openai/create-body.ts'
@@ -54,7 +55,7 @@ export function* readResponsesTurn(body: Buffer, limits: JsonLimits): SlicedWork
     })
   const responseId = idIn('previous_response_id', read('previous_response_id'))
   const conversation = read('conversation')
-  const conversationId = idIn('conversation', idOf(conversation) ?? conversation)
+  const conversationId = idIn('conversation', membersOf(conversation)['id'] ?? conversation)
   if (responseId !== undefined && conversationId !== undefined)
     throw new GatewayError('mutually_exclusive_parameters', {
       message:
@@ -91,9 +92,6 @@ const idIn = (name: Name, value: unknown): string | undefined => {
   if (value === undefined || (typeof value === 'string' && value !== '')) return value
   throw new GatewayError('invalid_type', { param: name, message: `${name} is an id, as this API returned it.` })
 }
-
-const idOf = (value: unknown): unknown =>
-  typeof value === 'object' && value !== null && 'id' in value ? value.id : undefined
 
 const modelIn = (body: Buffer, member: JsonMember | undefined): string | undefined => member && textIn(body, member)
 

@@ -1,4 +1,5 @@
 import type { SlicedWork } from '../async/slices.ts'
+import { membersOf } from '../json/members-of.ts'
 import { readJson } from '../json/read-json.ts'
 import type { HistoryItem } from './response-history.ts'
 
@@ -50,7 +51,5 @@ export function* countToLeaveOut(items: readonly HistoryItem[], tokens: HistoryT
 
 const turnRoles: ReadonlySet<unknown> = new Set(['user', 'system', 'developer'])
 
-const beginsTurn = (item: HistoryItem | undefined): boolean => {
-  const value = item && readJson(item.json)
-  return typeof value === 'object' && value !== null && 'role' in value && turnRoles.has(value.role)
-}
+const beginsTurn = (item: HistoryItem | undefined): boolean =>
+  turnRoles.has(membersOf(item && readJson(item.json))['role'])

@@ -1,5 +1,6 @@
 import { withinLimit } from '../async/deadline.ts'
 import { createEngineHttp, type EngineAccess, type EngineReply } from '../engines/engine-http.ts'
+import { membersOf } from '../json/members-of.ts'
 import { type EngineLoad, parseEngineMetrics } from './engine-metrics.ts'
 import type { PodAddress } from './pod.ts'
 import { parseServedModels, type ServedModels } from './served-models.ts'
@@ -72,7 +73,7 @@ const modelsOf = (reply: EngineReply): ServedModels | undefined =>
 
 /** Why a call failed: the code of a system error (`ECONNREFUSED`), else its message. */
 export const errorReason = (error: unknown): string => {
-  if (typeof error !== 'object' || error === null) return 'failed'
-  if ('code' in error && typeof error.code === 'string') return error.code
-  return 'message' in error && typeof error.message === 'string' ? error.message : 'failed'
+  const { code, message } = membersOf(error)
+  if (typeof code === 'string') return code
+  return typeof message === 'string' ? message : 'failed'
 }

@@ -1,4 +1,5 @@
-import { created, isFunction, loadFunction, memberOf } from '../load-member.ts'
+import { membersOf } from '../../json/members-of.ts'
+import { created, isFunction, loadFunction } from '../load-member.ts'
 
 /**
  * An operator's own place for stored KV: an object store, a database, another file system. Names are unique and never
@@ -39,4 +40,4 @@ export const loadArtefactStore = async (modulePath: string): Promise<ArtefactSto
 }
 
 const isArtefactStore = (store: unknown): store is ArtefactStore =>
-  ['save', 'load', 'remove'].every((name) => isFunction(memberOf(store, name)))
+  ['save', 'load', 'remove'].every((name) => isFunction(membersOf(store)[name]))

@@ -1,3 +1,4 @@
+import { membersOf } from '../../json/members-of.ts'
 import { readTimings, readUsage, type TokenUsage } from '../usage.ts'
 
 /** What a chunk of a chat stream adds to the answer; a whole chat answer is one that adds everything. */
@@ -79,8 +80,5 @@ const usageOf = (value: unknown, timings: unknown): ChatUsage | undefined => {
 const errorOf = (error: unknown): string =>
   textOf(error) || textOf(membersOf(error)['message']) || 'The engine could not finish the answer.'
 
-type Members = Readonly<Record<string, unknown>>
-
-const membersOf = (value: unknown): Members => (typeof value === 'object' && value !== null ? { ...value } : {})
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')

@@ -1,5 +1,6 @@
 import { constants, type PerformanceEntry, PerformanceObserver } from 'node:perf_hooks'
 import { getHeapStatistics } from 'node:v8'
+import { membersOf } from '../../json/members-of.ts'
 
 /** Memory use against its limit. */
 export interface MemoryReading {
@@ -23,11 +24,8 @@ export const watchProcessMemory: MemoryWatch = (onReading) => {
   return () => observer.disconnect()
 }
 
-const isFullCollection = (entry: PerformanceEntry & { readonly detail?: unknown }): boolean => {
-  const { detail } = entry
-  const isObject = typeof detail === 'object' && detail !== null
-  return isObject && 'kind' in detail && detail.kind === constants.NODE_PERFORMANCE_GC_MAJOR
-}
+const isFullCollection = ({ detail }: PerformanceEntry & { readonly detail?: unknown }): boolean =>
+  membersOf(detail)['kind'] === constants.NODE_PERFORMANCE_GC_MAJOR
 
 const readMemory = (): MemoryReading => {
   const { used_heap_size: usedBytes, heap_size_limit: limitBytes } = getHeapStatistics()

@@ -1,3 +1,4 @@
+import { membersOf } from '../../../json/members-of.ts'
 import {
   asksGateway,
   type Door,
@@ -63,9 +64,8 @@ const wholeBodies = (door: Door, maxBodyBytes: number): readonly Problem[] => {
 const maxRequestBytes = (door: Door, at: ForwardingRoute, filter: string): number | undefined => {
   const own = filterSetting(door, at, filter)?.['buffer']
   const general = filtersOf(door.manager, 'Buffer')[0]?.typed_config
-  const found = own ?? general
-  if (typeof found !== 'object' || found === null || !('max_request_bytes' in found)) return undefined
-  return Number(found.max_request_bytes)
+  const bytes = membersOf(own ?? general)['max_request_bytes']
+  return bytes === undefined ? undefined : Number(bytes)
 }
 
 const runsLua = (door: Door, at: ForwardingRoute): boolean =>
