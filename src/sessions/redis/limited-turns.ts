@@ -5,7 +5,7 @@ import { endDue } from './end-due.ts'
 import type { Partition, Partitions } from './partitions.ts'
 import type { ScriptReply } from './session-script-runner.ts'
 import type { TenantLedger } from './tenant-ledger.ts'
-import { readTenantTotals } from './tenant-totals.ts'
+import { readTenantTotals } from './totals.ts'
 
 const begun: ReadonlySet<string> = new Set(['active', 'created', 'existing', 'expired'])
 

@@ -5,7 +5,7 @@ import type { Partition, Partitions } from './partitions.ts'
 import { readAll } from './session-script-runner.ts'
 import { tenantIn } from './session-text.ts'
 import { toWholeSession } from './store-replies.ts'
-import { readTenantTotals } from './tenant-totals.ts'
+import { readTenantTotals } from './totals.ts'
 
 /** A session's place in its tenant's list: the time of its creation in 13 digits, and its name. */
 interface Place {

@@ -6,7 +6,7 @@ import type { Partitions } from './partitions.ts'
 import { readAll } from './session-script-runner.ts'
 import { assertId, escapeLine } from './session-text.ts'
 import { readRemoval } from './store-replies.ts'
-import { readTotals } from './store-totals.ts'
+import { readTotals } from './totals.ts'
 
 /**
  * The removal queue, one of each partition. One gateway at a time works on a partition's: `worker.lua` says for how long.

@@ -9,9 +9,8 @@ import type { Partitions } from './partitions.ts'
 import { createRecounting } from './recounting.ts'
 import { readAll, type ScriptReply } from './session-script-runner.ts'
 import { assertId, escapeLine } from './session-text.ts'
-import { readTotals } from './store-totals.ts'
 import type { TenantLedger } from './tenant-ledger.ts'
-import { readTenantTotals } from './tenant-totals.ts'
+import { readTenantTotals, readTotals } from './totals.ts'
 
 /** Artefacts that one script looks up, drops and evicts: it holds up the turns of all sessions on its server. */
 const artefactsPerLookup = 500
