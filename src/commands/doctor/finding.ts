@@ -64,11 +64,9 @@ export const renderDiagnosis = ({ findings, passed, notChecked }: Diagnosis): st
     .map(({ severity, check, problem, why, fix }) =>
       [`${severity.padEnd(8)} ${check}: ${problem}`, `  why: ${why}`, `  fix: ${fix}`, ''].join('\n'),
     )
-  const reasons = new Set(notChecked.map(({ why }) => why))
-  const skipped = [...reasons].map((reason) => {
-    const checks = notChecked.filter(({ why }) => why === reason).map(({ check }) => check)
-    return `not checked: ${checks.join(', ')}\n  why: ${reason}`
-  })
+  const skipped = [...Map.groupBy(notChecked, ({ why }) => why)].map(
+    ([reason, all]) => `not checked: ${all.map(({ check }) => check).join(', ')}\n  why: ${reason}`,
+  )
   const counts = [
     count(errors, 'error'),
     count(findings.length - errors, 'warning'),

@@ -35,7 +35,7 @@ export const createKubernetesPodSource = async (options: KubernetesPodSourceOpti
   const monitor = createPodMonitor(options)
   const stopping = new AbortController()
   const { signal } = stopping
-  let isStarted = (): void => {}
+  const started = Promise.withResolvers<void>()
   let following: Promise<void> | undefined
 
   const onEndpoints = (endpoints: readonly KubernetesEndpoint[], isUnchecked = false): void => {
@@ -45,11 +45,11 @@ export const createKubernetesPodSource = async (options: KubernetesPodSourceOpti
       const [model, instance] = [modelLabel, instanceLabel].map((label) => label && labels[label])
       facts.set(address, { isServing: isReady, isUnchecked, model, instance })
     }
-    void monitor.watch([...facts.keys()], facts).then(isStarted)
+    void monitor.watch([...facts.keys()], facts).then(started.resolve)
   }
   const onChange = (change: PodChange): void => {
     options.onChange(change)
-    if (change.kind === 'list-stale') isStarted()
+    if (change.kind === 'list-stale') started.resolve()
   }
   const common = { server, resyncMs, timeoutMs, onChange }
 
@@ -106,11 +106,10 @@ export const createKubernetesPodSource = async (options: KubernetesPodSourceOpti
 
   return {
     ...monitor,
-    start: () =>
-      new Promise((started) => {
-        isStarted = started
-        following = follow().then(started)
-      }),
+    start: () => {
+      following = follow().then(started.resolve)
+      return started.promise
+    },
     stop: async () => {
       stopping.abort()
       await monitor.stop()

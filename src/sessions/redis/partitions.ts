@@ -99,14 +99,7 @@ export const createPartitions = (options: PartitionsOptions): Partitions => {
     of: async (text) => at(known ?? (await all()), text),
     group: async (items, textOf) => {
       const partitions = await all()
-      const groups = new Map<Partition, (typeof items)[number][]>()
-      for (const item of items) {
-        const partition = at(partitions, textOf(item))
-        const group = groups.get(partition)
-        if (group === undefined) groups.set(partition, [item])
-        else group.push(item)
-      }
-      return groups
+      return Map.groupBy(items, (item) => at(partitions, textOf(item)))
     },
     areTogether: (text, other) =>
       known === undefined || partitionOf(text, known.length) === partitionOf(other, known.length),

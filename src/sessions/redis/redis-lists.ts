@@ -44,11 +44,10 @@ export const createRedisLists = (partitions: Partitions) => {
   const readPlaces = async ({ name, read }: TenantList, places: readonly Place[]): Promise<readonly Listed[]> => {
     const found = new Map<string, WholeSession>()
     await Promise.all(
-      [...new Set(places.map(({ partition }) => partition))].map(async (partition) => {
-        const some = places.filter((place) => place.partition === partition).map(({ place }) => place)
-        const { detail } = await partition.run('read-listed', [name, ...some])
+      [...Map.groupBy(places, ({ partition }) => partition)].map(async ([partition, some]) => {
+        const { detail } = await partition.run('read-listed', [name, ...some.map(({ place }) => place)])
         const snapshots = readAll(detail, (snapshot) => snapshot)
-        for (const [index, place] of some.entries()) {
+        for (const [index, { place }] of some.entries()) {
           const snapshot = snapshots[index]
           if (Array.isArray(snapshot)) found.set(place, read(snapshot))
         }

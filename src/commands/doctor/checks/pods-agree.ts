@@ -1,15 +1,6 @@
 import type { EngineFacts } from '../engine-facts.ts'
 import { type Check, checkOf, type Problem } from '../finding.ts'
 
-const groupBy = (
-  engines: readonly EngineFacts[],
-  of: (engine: EngineFacts) => string,
-): ReadonlyMap<string, readonly EngineFacts[]> => {
-  const groups = new Map<string, EngineFacts[]>()
-  for (const engine of engines) groups.set(of(engine), [...(groups.get(of(engine)) ?? []), engine])
-  return groups
-}
-
 /** `10.0.0.1:8000 b1234; 10.0.0.2:8000 b1235` */
 const listed = (groups: ReadonlyMap<string, readonly EngineFacts[]>): string =>
   [...groups]
@@ -17,8 +8,8 @@ const listed = (groups: ReadonlyMap<string, readonly EngineFacts[]>): string =>
     .join('; ')
 
 const agreement = checkOf('pods-agree', 'engines', (engines): readonly Problem[] =>
-  [...groupBy(engines, ({ pool }) => pool)].flatMap(([pool, all]): readonly Problem[] => {
-    const models = groupBy(all, (engine) => engine.models.join(', '))
+  [...Map.groupBy(engines, ({ pool }) => pool)].flatMap(([pool, all]): readonly Problem[] => {
+    const models = Map.groupBy(all, (engine) => engine.models.join(', '))
     const disagreement: Problem = {
       severity: 'error',
       problem: `Pods of pool ${pool} serve different models: ${listed(models)}.`,
@@ -36,7 +27,7 @@ const agreement = checkOf('pods-agree', 'engines', (engines): readonly Problem[]
 const layoutProblems = (pool: string, engines: readonly EngineFacts[]): readonly Problem[] => {
   const names = new Set(engines.flatMap(({ layout }) => Object.keys(layout)))
   return [...names].flatMap((name): readonly Problem[] => {
-    const values = groupBy(engines, ({ layout }) => layout[name] ?? '')
+    const values = Map.groupBy(engines, ({ layout }) => layout[name] ?? '')
     if (values.size < 2) return []
     return [
       {

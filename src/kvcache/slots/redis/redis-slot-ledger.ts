@@ -3,7 +3,7 @@ import * as z from 'zod'
 import { loadScript } from '../../../redis/load-script.ts'
 import type { RedisConnection } from '../../../redis/redis-connection.ts'
 import type { SessionKey } from '../../../sessions/session-record.ts'
-import { lateEndMs, type SlotLedger } from '../slot-ledger.ts'
+import { lateEndMs, type SlotLedger, type SlotTurn } from '../slot-ledger.ts'
 
 /** What cannot be read counts as unknown. */
 const owner = z
@@ -42,14 +42,13 @@ export const createRedisSlotLedger = (redis: RedisConnection): SlotLedger => {
       return claimReply.parse(await redis.run(claim, [keyOf(pod)], args))
     },
     renew: async (turns, { leaseMs, saving = false }) => {
-      const renewAt = async (pod: string) => {
-        const ofPod = turns.filter((turn) => turn.pod === pod)
+      const renewAt = async ([pod, ofPod]: readonly [string, readonly SlotTurn[]]) => {
         const args = ofPod.flatMap(({ slot, turnId }) => [slot, turnId])
         const held = renewReply.parse(await redis.run(renew, [keyOf(pod)], [leaseMs, saving ? '1' : '', ...args]))
         return ofPod.filter((_turn, index) => held[index])
       }
       // A call for each pod: in a cluster, their hashes are at several nodes.
-      const held = new Set((await Promise.all([...new Set(turns.map(({ pod }) => pod))].map(renewAt))).flat())
+      const held = new Set((await Promise.all([...Map.groupBy(turns, ({ pod }) => pod)].map(renewAt))).flat())
       return turns.map((turn) => held.has(turn))
     },
     release: async ({ pod, slot, turnId, content: left }) => {
