@@ -1,5 +1,7 @@
 import type { GatewayError } from '../openai/gateway-error.ts'
 import type { TokenUsage } from '../openai/usage.ts'
+import type { ResponseCapture } from '../responsecache/response-capture.ts'
+import type { AnswerRewriter } from '../responses/answer-rewriter.ts'
 
 /** An HTTP request, without anything of Envoy's protocol. */
 export interface GatewayRequest {
@@ -86,32 +88,12 @@ export interface ForwardDecision<Ticket = string> extends PassingMessages {
  * Receives the response to a request, where Envoy sends it. It neither changes nor delays the response, and must not
  * throw. `end` is called exactly once, and last, however the request or its stream ends.
  */
-export interface ResponseObserver {
+export interface ResponseObserver extends ResponseCapture {
   /** Headers to set on the response, whatever its status (names in lower case). */
   readonly setHeaders: Readonly<Record<string, string>>
-  /** The response begins. `enough`: the rest of it is not needed. */
-  head(status: number, header: (name: string) => readonly string[]): 'more' | 'enough'
-  /** A piece of its body, in order; `bytes` are only valid during the call. */
-  chunk(bytes: Buffer): 'more' | 'enough'
-  /** `complete`: the response was received in full. `broken`: it was not, or its end is not known. */
-  end(how: 'complete' | 'broken'): void
 }
 
-/**
- * Changes the response to a request as it passes, where Envoy sends it. It must not throw or reject. `end` is called
- * exactly once, and last, however the request or its stream ends.
- */
-export interface ResponseRewriter {
-  /** The response begins. `pass`: it goes on unchanged, and only `end` follows. */
-  head(status: number, header: (name: string) => readonly string[]): 'rewrite' | 'pass'
-  /**
-   * The next piece of its body, after the one before was returned: what goes on instead, at once or later. `isLast`: the
-   * response was received in full, and nothing may be held back. `bytes` may be kept, as they are.
-   */
-  chunk(bytes: Buffer, isLast: boolean): Buffer | Promise<Buffer>
-  /** Nothing more is asked. */
-  end(): void
-}
+export type ResponseRewriter = AnswerRewriter
 
 export type HeadersDecision<Ticket = string> =
   | Decision<Ticket>

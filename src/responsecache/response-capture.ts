@@ -3,13 +3,16 @@ import { createResponseCheck } from './finished-response.ts'
 import { ownCopy, type ResponseCache } from './response-cache.ts'
 import { isOfTenant, type ResponseForm, type ResponseKey } from './response-key.ts'
 
-/** Collects one response as it passes, and caches it if it is whole. `enough`: it does not need the rest. */
+/** Collects one response as it passes, and caches it if it is whole. */
 export interface ResponseCapture {
-  /** The response begins. */
+  /** The response begins. `enough`: the rest of it is not needed. */
   head(status: number, header: (name: string) => readonly string[]): 'more' | 'enough'
-  /** A piece of its body, which is copied. */
+  /** A piece of its body, in order; `bytes` are only valid during the call. */
   chunk(bytes: Buffer): 'more' | 'enough'
-  /** Call it once, whatever happened before: it releases all memory. */
+  /**
+   * Call it once, whatever happened before: it releases all memory. `complete`: the response was received in full.
+   * `broken`: it was not, or its end is not known.
+   */
   end(how: 'complete' | 'broken'): void
 }
 

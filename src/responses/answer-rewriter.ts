@@ -21,10 +21,19 @@ export interface AnswerRewriterOptions extends JsonLimits {
   readonly slices: Slices
 }
 
-/** As the context module's `ResponseRewriter`. */
+/**
+ * Changes the response to a request as it passes, where Envoy sends it. It must not throw or reject. `end` is called
+ * exactly once, and last, however the request or its stream ends.
+ */
 export interface AnswerRewriter {
+  /** The response begins. `pass`: it goes on unchanged, and only `end` follows. */
   head(status: number, header: (name: string) => readonly string[]): 'rewrite' | 'pass'
+  /**
+   * The next piece of its body, after the one before was returned: what goes on instead, at once or later. `isLast`: the
+   * response was received in full, and nothing may be held back. `bytes` may be kept, as they are.
+   */
   chunk(bytes: Buffer, isLast: boolean): Buffer | Promise<Buffer>
+  /** Nothing more is asked. */
   end(): void
 }
 
