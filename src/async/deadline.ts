@@ -80,9 +80,9 @@ export const settledWithin = <T>(
   return withinLimit(limitMs, start, signal)
 }
 
-/** Resolves with `work`, which never rejects, or after `limitMs` without it, while `work` continues. */
-export const within = (limitMs: number, work: Promise<void>): Promise<void> =>
-  withinLimit(limitMs, (signal) => untilAborted(work, signal, () => undefined))
+/** Resolves with `work`; after `limitMs`, or when `signal` fires, with undefined, while `work` continues. */
+export const within = <T>(limitMs: number, work: Promise<T>, signal?: AbortSignal): Promise<T | undefined> =>
+  withinLimit(limitMs, (limited) => untilAborted(work, limited, () => undefined), signal)
 
 /** Resolves after `milliseconds`, or at once when `signal` fires. Never rejects. */
 export const pause = async (milliseconds: number, signal: AbortSignal): Promise<void> => {

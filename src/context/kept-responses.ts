@@ -1,4 +1,4 @@
-import { untilAborted, withinLimit } from '../async/deadline.ts'
+import { within } from '../async/deadline.ts'
 import type { Slices } from '../async/slices.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 import { type AnswerRewriter, createAnswerRewriter, type HeldBytes } from '../responses/answer-rewriter.ts'
@@ -111,9 +111,7 @@ export const createKeptResponses = (
       const inputItems = items.map(String)
       const finished = { tenant, after, inputItems, model, responseId: id, response, ttlSeconds: turn.ttlSeconds }
       try {
-        const appended = await withinLimit(keepTimeoutMs, (late) =>
-          untilAborted(history.append(finished), late, () => undefined),
-        )
+        const appended = await within(keepTimeoutMs, history.append(finished))
         outcome = appended === undefined ? 'unavailable' : outcomeOf(appended)
       } catch (error) {
         ;[outcome, fault] = ['unavailable', error]

@@ -1,7 +1,7 @@
-import { membersOf } from '../json/members-of.ts'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { untilAborted, withinLimit } from '../async/deadline.ts'
+import { membersOf } from '../json/members-of.ts'
 
 /** What an operator's ES module exports as `name`; undefined: nothing. @throws Error when there is no such module. */
 export const loadMember = async (modulePath: string, name: string): Promise<unknown> =>

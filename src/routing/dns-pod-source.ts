@@ -1,6 +1,6 @@
 import type { LookupAddress } from 'node:dns'
 import { lookup } from 'node:dns/promises'
-import { untilAborted, withinLimit } from '../async/deadline.ts'
+import { within } from '../async/deadline.ts'
 import { createLoop } from '../async/loop.ts'
 import { addressOf, type PodAddress, type PodSource } from './pod.ts'
 import { createPodMonitor, type PodMonitorOptions, renewedBy } from './pod-monitor.ts'
@@ -33,8 +33,7 @@ export const createDnsPodSource = (
   const refresh = async (stopping: AbortSignal): Promise<void> => {
     try {
       // A look-up cannot be cancelled; the result of a late one is ignored.
-      const ask = (signal: AbortSignal) => untilAborted(resolve(name), signal, () => undefined)
-      const found = await withinLimit(lookupTimeoutMs, ask, stopping)
+      const found = await within(lookupTimeoutMs, resolve(name), stopping)
       if (found === undefined) throw new Error(`no answer within ${lookupTimeoutMs} ms`)
       isResolvable = true
       if (!stopping.aborted) await monitor.watch(toPodAddresses(found, options.port))

@@ -1,6 +1,6 @@
 import type { LookupAddress } from 'node:dns'
 import { lookup } from 'node:dns/promises'
-import { untilAborted, withinLimit } from '../async/deadline.ts'
+import { within } from '../async/deadline.ts'
 import { createLoop } from '../async/loop.ts'
 import { addressOf, type PodAddress, type PodSource } from './pod.ts'
 import { createPodMonitor, type PodFacts, type PodMonitorOptions, renewedBy } from './pod-monitor.ts'
@@ -33,8 +33,7 @@ export const createStaticPodSource = (
     const colon = address.lastIndexOf(':')
     const name = address.slice(0, colon).replace(/^\[|\]$/g, '')
     try {
-      const ask = (limit: AbortSignal) => untilAborted(resolve(name), limit, () => undefined)
-      const answer = await withinLimit(lookupTimeoutMs, ask, stopping)
+      const answer = await within(lookupTimeoutMs, resolve(name), stopping)
       if (answer === undefined) throw new Error(`no answer within ${lookupTimeoutMs} ms`)
       return addressOf(answer.address, Number(address.slice(colon + 1)))
     } catch (error) {

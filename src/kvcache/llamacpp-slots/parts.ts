@@ -1,4 +1,4 @@
-import { untilAborted, withinLimit } from '../../async/deadline.ts'
+import { within } from '../../async/deadline.ts'
 import type { ConnectorOptions, ConnectorParts } from '../connector-definition.ts'
 import type { KvConnector, KvTurn } from '../kv-connector.ts'
 import type { ActionEnd, SlotClient } from '../slots/slot-client.ts'
@@ -68,8 +68,7 @@ export const endInTime = async <T>(
   limits: { readonly signal: AbortSignal; readonly limitMs?: number; readonly lateEnd?: () => Promise<void> },
 ): Promise<ActionEnd<T> | undefined> => {
   const { signal, limitMs = parts.callTimeoutMs, lateEnd = async () => {} } = limits
-  const wait = (limited: AbortSignal) => untilAborted(action, limited, () => undefined)
-  const end = await withinLimit(limitMs, wait, signal)
+  const end = await within(limitMs, action, signal)
   if (end !== undefined) return end
   parts.log.warn('an engine is late with a slot', { pod: place.pod, slot: place.slot })
   follow(
