@@ -15,10 +15,13 @@ export interface Problem {
 /** A problem, and the check that found it. */
 export type Finding = Problem & { readonly check: string }
 
-/** Looks at facts for one kind of mistake. A text instead of a list: why it could not be looked for. */
+/** One problem, several or none. */
+export type Problems = Problem | readonly Problem[]
+
+/** Looks at facts for one kind of mistake. A text: why it could not be looked for. */
 export interface Check {
   readonly name: string
-  readonly run: (facts: Facts) => readonly Problem[] | string
+  readonly run: (facts: Facts) => Problems | string
 }
 
 /** What all checks say together. */
@@ -35,7 +38,7 @@ type Part<K extends PartName> = Extract<Facts[K], { readonly kind: 'known' }>['v
 export const checkOf = <K extends PartName>(
   name: string,
   part: K,
-  find: (value: Part<K>, facts: Facts) => readonly Problem[] | string,
+  find: (value: Part<K>, facts: Facts) => Problems | string,
 ): Check => ({
   name,
   run: (facts) => {
@@ -46,7 +49,10 @@ export const checkOf = <K extends PartName>(
 
 /** Makes all checks. */
 export const diagnose = (checks: readonly Check[], facts: Facts): Diagnosis => {
-  const results = checks.map(({ name, run }) => ({ check: name, result: run(facts) }))
+  const results = checks.map(({ name, run }) => {
+    const found = run(facts)
+    return { check: name, result: typeof found === 'object' ? [found].flat() : found }
+  })
   return {
     findings: results.flatMap(({ check, result }) =>
       typeof result === 'string' ? [] : result.map((problem) => ({ check, ...problem })),

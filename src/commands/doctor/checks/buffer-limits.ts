@@ -8,7 +8,7 @@ import {
   forwardingRoutes,
   runsOn,
 } from '../envoy-facts.ts'
-import type { Check, Problem } from '../finding.ts'
+import type { Check, Problem, Problems } from '../finding.ts'
 import { doorCheck } from './door-check.ts'
 
 /** How large a body Envoy holds, for the gateway and for the Lua filters. */
@@ -29,11 +29,11 @@ const bodyBuffer = doorCheck('buffer-limits', 'routes', (door, { settings }) => 
       fix: `virtual host ${lowest.at.host.name}: request_body_buffer_limit: ${maxBodyBytes}`,
     })
   }
-  return [...problems, ...wholeBodies(door, maxBodyBytes)]
+  return [...problems, wholeBodies(door, maxBodyBytes)].flat()
 })
 
 /** The buffer filter, without which the gateway decides before the body has come. */
-const wholeBodies = (door: Door, maxBodyBytes: number): readonly Problem[] => {
+const wholeBodies = (door: Door, maxBodyBytes: number): Problems => {
   const asking = forwardingRoutes(door).filter((at) => asksGateway(door, at))
   const [filter] = filtersOf(door.manager, 'Buffer')
   const unheld = asking.filter((at) => filter === undefined || !runsOn(door, at, filter))
@@ -42,23 +42,19 @@ const wholeBodies = (door: Door, maxBodyBytes: number): readonly Problem[] => {
   const fix = `envoy.filters.http.buffer in front of ext_proc, on these routes: { buffer: { max_request_bytes: ${maxBodyBytes} } }`
   const [first] = unheld
   if (first !== undefined)
-    return [
-      {
-        severity: 'warning',
-        problem: `The buffer filter does not run on ${unheld.length} routes that ask the gateway (first: ${first.label}).`,
-        why: 'A client that holds its body back holds a slot of an engine meanwhile, and may read what others leave in it.',
-        fix,
-      },
-    ]
-  if (least >= maxBodyBytes) return []
-  return [
-    {
-      severity: 'error',
-      problem: `max_request_bytes of the buffer filter is ${least}; turns.maxBodyBytes is ${maxBodyBytes}.`,
-      why: 'Larger bodies get 413, though the gateway would take them.',
+    return {
+      severity: 'warning',
+      problem: `The buffer filter does not run on ${unheld.length} routes that ask the gateway (first: ${first.label}).`,
+      why: 'A client that holds its body back holds a slot of an engine meanwhile, and may read what others leave in it.',
       fix,
-    },
-  ]
+    }
+  if (least >= maxBodyBytes) return []
+  return {
+    severity: 'error',
+    problem: `max_request_bytes of the buffer filter is ${least}; turns.maxBodyBytes is ${maxBodyBytes}.`,
+    why: 'Larger bodies get 413, though the gateway would take them.',
+    fix,
+  }
 }
 
 const maxRequestBytes = (door: Door, at: ForwardingRoute, filter: string): number | undefined => {

@@ -1,6 +1,6 @@
 import type { Door, EnvoyFacts } from '../envoy-facts.ts'
 import type { Facts } from '../facts.ts'
-import { type Check, checkOf, type Problem } from '../finding.ts'
+import { type Check, checkOf, type Problems } from '../finding.ts'
 
 /** What a check may compare a door with. */
 export interface DoorParts extends Pick<Facts, 'lua' | 'settings'> {
@@ -16,7 +16,7 @@ export const noDoor = 'no HTTP connection manager of this Envoy asks a gateway'
 export const doorCheck = (
   name: string,
   wirings: 'routes' | 'all',
-  find: (door: Door, parts: DoorParts) => readonly Problem[] | string,
+  find: (door: Door, parts: DoorParts) => Problems | string,
 ): Check =>
   checkOf(name, 'envoy', (envoy, { settings, lua }) => {
     const doors = envoy.doors.filter(({ isPicker }) => wirings === 'all' || !isPicker)
@@ -24,9 +24,8 @@ export const doorCheck = (
     if (doors.length === 0) return 'not needed where the gateway is an endpoint picker'
     const results = doors.map((door) => find(door, { envoy, lua, settings }))
     // Several listeners may share routes and clusters.
-    const problems = new Map(
-      results.flatMap((result) => (typeof result === 'string' ? [] : result.map((one) => [one.problem, one] as const))),
-    )
+    const found = results.flatMap((result) => (typeof result === 'string' ? [] : result))
+    const problems = new Map(found.map((one) => [one.problem, one]))
     const skipped = results.find((result) => typeof result === 'string')
     return problems.size === 0 && skipped !== undefined ? skipped : [...problems.values()]
   })

@@ -1,5 +1,5 @@
 import { asksGateway, type Door, forwardingRoutes } from '../envoy-facts.ts'
-import type { Check, Problem } from '../finding.ts'
+import type { Check, Problems } from '../finding.ts'
 import { doorCheck } from './door-check.ts'
 
 /** What no decision can do without. */
@@ -58,7 +58,7 @@ const forwardedHeaders = doorCheck('forwarded-headers', 'all', (door, { settings
   ]
 })
 
-const routesOfNames = doorCheck('routes-of-names', 'routes', (door, { settings }): readonly Problem[] => {
+const routesOfNames = doorCheck('routes-of-names', 'routes', (door, { settings }): Problems => {
   const routed = new Set(
     forwardingRoutes(door)
       .filter((at) => asksGateway(door, at))
@@ -67,14 +67,12 @@ const routesOfNames = doorCheck('routes-of-names', 'routes', (door, { settings }
   const names = ['x-session-id', 'x-session-ttl', ...settings.sessions.implicit.names]
   const missing = [...new Set(names)].filter((name) => !name.startsWith('body.') && !routed.has(name))
   if (missing.length === 0) return []
-  return [
-    {
-      severity: missing.some((name) => name.startsWith('x-session-')) ? 'error' : 'warning',
-      problem: `No route that asks the gateway matches ${missing.join(', ')}.`,
-      why: 'Requests with them go past the gateway, and have no session.',
-      fix: `a route of envoy.yaml for each, in front of the one that bypasses the gateway, or sessions.implicit.names without them`,
-    },
-  ]
+  return {
+    severity: missing.some((name) => name.startsWith('x-session-')) ? 'error' : 'warning',
+    problem: `No route that asks the gateway matches ${missing.join(', ')}.`,
+    why: 'Requests with them go past the gateway, and have no session.',
+    fix: `a route of envoy.yaml for each, in front of the one that bypasses the gateway, or sessions.implicit.names without them`,
+  }
 })
 
 export const headerChecks: readonly Check[] = [forwardedHeaders, routesOfNames]

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { bodyMode, type Door, filtersOf } from '../envoy-facts.ts'
 import { type HttpFilter, luaSchema } from '../envoy-schema.ts'
 import type { LuaFiles } from '../facts.ts'
-import type { Check, Problem } from '../finding.ts'
+import type { Check, Problem, Problems } from '../finding.ts'
 import { doorCheck } from './door-check.ts'
 
 type Source =
@@ -35,24 +35,22 @@ const isSame = (a: string, b: string): boolean => a.trimEnd() === b.trimEnd()
 const compare = (
   sources: readonly Source[],
   wanted: { readonly file: string; readonly content: string; readonly mark: RegExp; readonly missing: Problem },
-): readonly Problem[] | string => {
+): Problems | string => {
   const { file, content, mark, missing } = wanted
   const own = sources.find((one) => (one.kind === 'text' ? mark.test(one.text) : one.path.endsWith(file)))
   if (own?.kind === 'text') {
     if (isSame(own.text, content)) return []
-    return [
-      {
-        severity: 'error',
-        problem: `${own.from} is not the ${file} of this version (SHA-256 ${sha256(own.text).slice(0, 16)}…, not ${sha256(content).slice(0, 16)}…).`,
-        why: 'The gateway and Envoy mean different things by what they tell each other: bodies, headers or ends of turns may be wrong.',
-        fix: `deploy/envoy/${file} of the gateway's version; then restart Envoy`,
-      },
-    ]
+    return {
+      severity: 'error',
+      problem: `${own.from} is not the ${file} of this version (SHA-256 ${sha256(own.text).slice(0, 16)}…, not ${sha256(content).slice(0, 16)}…).`,
+      why: 'The gateway and Envoy mean different things by what they tell each other: bodies, headers or ends of turns may be wrong.',
+      fix: `deploy/envoy/${file} of the gateway's version; then restart Envoy`,
+    }
   }
   const unread = own ?? sources.find(({ kind }) => kind === 'unread')
   if (unread?.kind === 'unread')
     return `Envoy reads ${unread.path} by itself; it should have the SHA-256 ${sha256(content)} (sha256sum, deploy/envoy/${file})`
-  return [missing]
+  return missing
 }
 
 const contextCache = doorCheck('lua', 'routes', (door, { lua }) =>

@@ -1,5 +1,5 @@
 import type { EngineFacts } from '../engine-facts.ts'
-import { type Check, checkOf, type Problem } from '../finding.ts'
+import { type Check, checkOf, type Problem, type Problems } from '../finding.ts'
 
 /** `10.0.0.1:8000 b1234; 10.0.0.2:8000 b1235` */
 const listed = (groups: ReadonlyMap<string, readonly EngineFacts[]>): string =>
@@ -26,17 +26,15 @@ const agreement = checkOf('pods-agree', 'engines', (engines): readonly Problem[]
 /** Of pods with the same models. */
 const layoutProblems = (pool: string, engines: readonly EngineFacts[]): readonly Problem[] => {
   const names = new Set(engines.flatMap(({ layout }) => Object.keys(layout)))
-  return [...names].flatMap((name): readonly Problem[] => {
+  return [...names].flatMap((name): Problems => {
     const values = Map.groupBy(engines, ({ layout }) => layout[name] ?? '')
     if (values.size < 2) return []
-    return [
-      {
-        severity: 'error',
-        problem: `Pods of pool ${pool} differ in ${name}: ${listed(values)}.`,
-        why: 'An engine does not load KV of another layout: a session that changes its pod is a miss (kv_incompatible).',
-        fix: 'the same version, model file and flags in each pod of a pool',
-      },
-    ]
+    return {
+      severity: 'error',
+      problem: `Pods of pool ${pool} differ in ${name}: ${listed(values)}.`,
+      why: 'An engine does not load KV of another layout: a session that changes its pod is a miss (kv_incompatible).',
+      fix: 'the same version, model file and flags in each pod of a pool',
+    }
   })
 }
 

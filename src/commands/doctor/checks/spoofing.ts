@@ -2,7 +2,7 @@ import { filterHeaders, requestKeyHeader } from '../../../context/context-cache-
 import { internalHeaders } from '../../../extproc/picker/picker-request.ts'
 import { type Door, engineClusters, filtersOf, forwardingRoutes } from '../envoy-facts.ts'
 import { jwtSchema } from '../envoy-schema.ts'
-import type { Check, Problem } from '../finding.ts'
+import type { Check, Problem, Problems } from '../finding.ts'
 import { doorCheck } from './door-check.ts'
 
 /** Only the filter session_names sets them. */
@@ -78,32 +78,28 @@ const spoofedHeaders = doorCheck('spoofed-headers', 'routes', (door, { settings 
 })
 
 const chosenPods = doorCheck('destinations', 'all', (door, { envoy }) =>
-  engineClusters(envoy, door).flatMap(({ name, load_balancing_policy: policy }): readonly Problem[] => {
+  engineClusters(envoy, door).flatMap(({ name, load_balancing_policy: policy }): Problems => {
     const sources = policy?.policies.flatMap(
       ({ typed_extension_config: { typed_config: config } }) =>
         (config?.['@type'].endsWith('.OverrideHost') ? config.override_host_sources : undefined) ?? [],
     )
     const fix = `cluster ${name}: override_host_sources: [{ metadata: { key: envoy.lb, path: [{ key: x-gateway-destination-endpoint }] } }]`
     if (sources === undefined || sources.length === 0)
-      return [
-        {
-          severity: 'error',
-          problem: `Cluster ${name} has no load balancing policy override_host.`,
-          why: 'The pod that the gateway names is ignored, and turns do not find their KV.',
-          fix: `cluster ${name}: load_balancing_policy of the cluster pods in envoy.yaml`,
-        },
-      ]
+      return {
+        severity: 'error',
+        problem: `Cluster ${name} has no load balancing policy override_host.`,
+        why: 'The pod that the gateway names is ignored, and turns do not find their KV.',
+        fix: `cluster ${name}: load_balancing_policy of the cluster pods in envoy.yaml`,
+      }
     const early = removedEarly(door)
     const open = sources.flatMap(({ header }) => (header === undefined || early.has(header) ? [] : [header]))
     if (open.length === 0) return []
-    return [
-      {
-        severity: 'error',
-        problem: `Cluster ${name}: override_host reads the header ${open.join(', ')}, which clients can send.`,
-        why: 'A client chooses its pod.',
-        fix,
-      },
-    ]
+    return {
+      severity: 'error',
+      problem: `Cluster ${name}: override_host reads the header ${open.join(', ')}, which clients can send.`,
+      why: 'A client chooses its pod.',
+      fix,
+    }
   }),
 )
 
@@ -117,14 +113,12 @@ const disguises = doorCheck('disguised-requests', 'routes', ({ manager }) => {
     ...(action === 'ALLOW' ? ['common_http_protocol_options: { headers_with_underscores_action: DROP_HEADER }'] : []),
   ]
   if (wrong.length === 0) return []
-  return [
-    {
-      severity: 'warning',
-      problem: `The HTTP connection manager lacks ${wrong.join(', ')}.`,
-      why: 'A disguised path, header or address passes for another one, and goes around routes and filters.',
-      fix: wrong.join('; '),
-    },
-  ]
+  return {
+    severity: 'warning',
+    problem: `The HTTP connection manager lacks ${wrong.join(', ')}.`,
+    why: 'A disguised path, header or address passes for another one, and goes around routes and filters.',
+    fix: wrong.join('; '),
+  }
 })
 
 /** What clients could pretend. */

@@ -96,14 +96,12 @@ const slowClients = doorCheck('slow-clients', 'all', ({ manager }) => {
   // The time of a whole request, its headers included.
   if (manager.request_timeout > 0) return []
   const missing = [...(manager.request_headers_timeout > 0 ? [] : ['request_headers_timeout']), 'request_timeout']
-  return [
-    {
-      severity: 'warning',
-      problem: `The HTTP connection manager lacks ${missing.join(' and ')}.`,
-      why: 'Requests whose headers or bodies do not come hold memory for as long as the client likes.',
-      fix: missing.map((name) => `${name}: ${name === 'request_timeout' ? '60s' : '10s'}`).join('; '),
-    },
-  ]
+  return {
+    severity: 'warning',
+    problem: `The HTTP connection manager lacks ${missing.join(' and ')}.`,
+    why: 'Requests whose headers or bodies do not come hold memory for as long as the client likes.',
+    fix: missing.map((name) => `${name}: ${name === 'request_timeout' ? '60s' : '10s'}`).join('; '),
+  }
 })
 
 export const timeoutChecks: readonly Check[] = [decision, answers, slowClients]
