@@ -8,12 +8,12 @@ import { redisLocationOf } from '../../config/redis-choice.ts'
 import { readJson } from '../../json/read-json.ts'
 import { sentenceOf } from '../../telemetry/sentence-of.ts'
 import { type Answer, ask, below, type Question } from '../ask.ts'
-import { type ClockReading, readClock } from './clock-reading.ts'
+import { readClock } from './clock-reading.ts'
 import { askEngineFacts, type EngineFacts } from './engine-facts.ts'
 import { type EnvoyFacts, readEnvoyFacts } from './envoy-facts.ts'
 import type { Facts, LuaFiles } from './facts.ts'
 import { type GatewayFacts, readGatewayFacts } from './gateway-facts.ts'
-import { type Known, known, unknown } from './known.ts'
+import { type Known, known, type Seen, unknown } from './known.ts'
 import { askOutside } from './outside-facts.ts'
 import { askFullCoverage } from './redis-coverage.ts'
 import { askRedis } from './redis-facts.ts'
@@ -35,11 +35,6 @@ export interface Places {
 
 const maxJsonLength = 64 * 1024 * 1024
 
-interface Seen<T> {
-  readonly facts: Known<T>
-  readonly clocks: readonly ClockReading[]
-}
-
 /** Asks all parts at the same time. Changes nothing. */
 export const gatherFacts = async ({ admin, isAdminGiven, envoy, url, config }: Places): Promise<Facts> => {
   const location = config?.sessions.store === 'redis' ? redisLocationOf(config.sessions) : undefined
@@ -49,7 +44,7 @@ export const gatherFacts = async ({ admin, isAdminGiven, envoy, url, config }: P
       ? { facts: unknown('give the address of Envoy’s admin port (--envoy http://127.0.0.1:9901)'), clocks: [] }
       : lookAtEnvoy(envoy),
     url === undefined
-      ? { outside: unknown('give the address where clients connect (--url http://127.0.0.1:8000)'), clocks: [] }
+      ? { facts: unknown('give the address where clients connect (--url http://127.0.0.1:8000)'), clocks: [] }
       : askOutside(url),
     location && askRedis(location),
     location && askFullCoverage(location),
@@ -59,19 +54,19 @@ export const gatherFacts = async ({ admin, isAdminGiven, envoy, url, config }: P
     settings.sessions.store === 'redis' || gateway.settings === undefined
       ? 'give the gateway’s configuration, which has the URL of Redis (--config FILE, or its variables)'
       : 'sessions are in memory'
-  const redis = ofRedis ?? { redis: unknown(withoutUrl), clocks: [] }
+  const redis = ofRedis ?? { facts: unknown(withoutUrl), clocks: [] }
   const engines = await lookAtEngines(gateway.facts, config)
   return {
     settings,
     silent: [
       ...(isAdminGiven || (envoy === undefined && url === undefined) ? [gateway.facts] : []),
       ...(envoy === undefined ? [] : [ofEnvoy.facts]),
-      ...(url === undefined ? [] : [outside.outside]),
+      ...(url === undefined ? [] : [outside.facts]),
     ].flatMap((facts) => (facts.kind === 'unknown' ? [facts.why] : [])),
     gateway: gateway.facts,
     envoy: ofEnvoy.facts,
-    outside: outside.outside,
-    redis: redis.redis,
+    outside: outside.facts,
+    redis: redis.facts,
     fullCoverage: ofCluster ?? unknown(withoutUrl),
     engines: engines.facts,
     clocks: [gateway, ofEnvoy.clocks.length > 0 ? ofEnvoy : outside, redis, engines].flatMap(({ clocks }) => clocks),
@@ -96,27 +91,19 @@ const lookAtGateway = async (
 }
 
 const lookAtEnvoy = async (address: string): Promise<Seen<EnvoyFacts>> => {
-  const paths = {
-    configDump: '/config_dump?include_eds',
-    serverInfo: '/server_info',
-    clusters: '/clusters?format=json',
-    runtime: '/runtime',
-    stats: '/stats?format=json&filter=overflow',
-  }
-  const ofEnvoy = (path: string) => ask(below(address, path))
-  const [configDump, serverInfo, clusters, runtime, stats] = await Promise.all([
-    ofEnvoy(paths.configDump),
-    ofEnvoy(paths.serverInfo),
-    ofEnvoy(paths.clusters),
-    ofEnvoy(paths.runtime),
-    ofEnvoy(paths.stats),
+  const at = (path: string) => ask(below(address, path))
+  const [info, ...others] = await Promise.all([
+    at('/server_info'),
+    at('/config_dump?include_eds'),
+    at('/clusters?format=json'),
+    at('/runtime'),
+    at('/stats?format=json&filter=overflow'),
   ])
-  if (typeof serverInfo === 'string') return { facts: unknown(`${serverInfo} (--envoy)`), clocks: [] }
-  const clocks = readClock('Envoy', serverInfo)
+  if (typeof info === 'string') return { facts: unknown(`${info} (--envoy)`), clocks: [] }
+  const clocks = readClock('Envoy', info)
   try {
-    const [dump, info, hosts, values, counters] = [configDump, serverInfo, clusters, runtime, stats].map(json)
-    const answers = { configDump: dump, serverInfo: info, clusters: hosts, runtime: values, stats: counters }
-    return { facts: known(readEnvoyFacts(answers)), clocks }
+    const [configDump, clusters, runtime, stats] = others.map(json)
+    return { facts: known(readEnvoyFacts({ configDump, serverInfo: json(info), clusters, runtime, stats })), clocks }
   } catch (error) {
     return { facts: unknown(`${address} does not answer as an Envoy’s admin port does: ${sentenceOf(error)}`), clocks }
   }

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { readJson } from '../../json/read-json.ts'
 import { type Answer, ask, below } from '../ask.ts'
-import { type ClockReading, readClock } from './clock-reading.ts'
-import { type Known, known, unknown } from './known.ts'
+import { readClock } from './clock-reading.ts'
+import { known, type Seen, unknown } from './known.ts'
 
 /** What a client without a credential gets. */
 export interface OutsideFacts {
@@ -32,16 +32,14 @@ const replyOf = ({ status, text }: Answer): Reply => ({
 })
 
 /** Asks without a credential and without a session; no engine computes anything. */
-export const askOutside = async (
-  url: string,
-): Promise<{ readonly outside: Known<OutsideFacts>; readonly clocks: readonly ClockReading[] }> => {
+export const askOutside = async (url: string): Promise<Seen<OutsideFacts>> => {
   const context = await ask(below(url, '/v1/context'))
-  if (typeof context === 'string') return { outside: unknown(context), clocks: [] }
+  if (typeof context === 'string') return { facts: unknown(context), clocks: [] }
   const headers = { 'content-type': 'application/json' }
   const largeBody = await ask(below(url, '/v1/context'), { method: 'POST', headers, body: ' '.repeat(largeBytes) })
   const control = await Promise.all(controlPaths.map(async (path) => ({ path, answer: await ask(below(url, path)) })))
   return {
-    outside: known({
+    facts: known({
       context: replyOf(context),
       // Envoy may close the connection before it has read the body.
       largeBody: {

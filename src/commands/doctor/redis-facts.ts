@@ -5,7 +5,7 @@ import { createRedisConnection } from '../../redis/create-redis-connection.ts'
 import type { RedisScript } from '../../redis/redis-connection.ts'
 import { sentenceOf } from '../../telemetry/sentence-of.ts'
 import type { ClockReading } from './clock-reading.ts'
-import { type Known, known, unknown } from './known.ts'
+import { type Known, known, type Seen, unknown } from './known.ts'
 
 /** What a Redis says of its memory. */
 export interface RedisFacts {
@@ -20,43 +20,37 @@ const askMemory = script('doctor-memory', `return redis.call('INFO', 'memory')`)
 const askTime = script('doctor-time', `return redis.call('TIME')`)
 const timeoutMs = 5_000
 
-/** What one server says. */
-interface RedisAnswers {
-  readonly redis: Known<RedisFacts>
-  readonly clocks: readonly ClockReading[]
-}
-
 /**
  * Asks a Redis for its memory policy and its clock; of a cluster, each node that the location lists, and reports the
  * first one that may drop keys. No credentials are in what it says.
  */
-export const askRedis = async (location: RedisLocation): Promise<RedisAnswers> => {
+export const askRedis = async (location: RedisLocation): Promise<Seen<RedisFacts>> => {
   if (location.topology?.kind !== 'cluster') return askServer(location, 'Redis')
   const answers = await Promise.all(
     urlsOfHosts(location.url).map((url) => askServer({ url, tls: location.tls }, `Redis ${new URL(url).host}`)),
   )
-  const seen = answers.map(({ redis }) => redis)
-  const found = seen.filter((redis) => redis.kind === 'known')
-  const redis = found.find(({ value }) => value.maxmemoryPolicy !== 'noeviction') ?? found[0] ?? seen[0]
-  return { redis: redis ?? unknown('no node is given'), clocks: answers.flatMap(({ clocks }) => clocks) }
+  const seen = answers.map(({ facts }) => facts)
+  const found = seen.filter((facts) => facts.kind === 'known')
+  const facts = found.find(({ value }) => value.maxmemoryPolicy !== 'noeviction') ?? found[0] ?? seen[0]
+  return { facts: facts ?? unknown('no node is given'), clocks: answers.flatMap(({ clocks }) => clocks) }
 }
 
-const askServer = async (location: RedisLocation, name: string): Promise<RedisAnswers> => {
+const askServer = async (location: RedisLocation, name: string): Promise<Seen<RedisFacts>> => {
   const connection = await createRedisConnection({ ...location, commandTimeoutMs: timeoutMs, onFault: () => undefined })
   try {
     const askedMs = Date.now()
     const time = await connection.run(askTime, [], [])
     const clocks = redisClock(name, time, { askedMs, answeredMs: Date.now() })
-    const redis = await connection.run(askMemory, [], []).then(
+    const facts = await connection.run(askMemory, [], []).then(
       (info) => readMemory(String(info)),
       () =>
         unknown(
           'the user of the gateway may not run INFO: CONFIG GET maxmemory-policy as an administrator should say noeviction',
         ),
     )
-    return { redis, clocks }
+    return { facts, clocks }
   } catch (error) {
-    return { redis: unknown(`Redis cannot be asked: ${sentenceOf(error)}`), clocks: [] }
+    return { facts: unknown(`Redis cannot be asked: ${sentenceOf(error)}`), clocks: [] }
   } finally {
     await connection.close()
   }
