@@ -7,14 +7,8 @@ import type { ParsedConfig } from './schema.ts'
 
 type Groups = Pick<ParsedConfig, 'routing' | 'engines' | 'kv' | 'pools' | 'reaper'>
 
-/** What the checks read of a pool, and where its options stand in the configuration. */
-interface CheckedPool {
-  readonly name: string
-  readonly pods: readonly string[]
-  readonly dns?: ParsedConfig['routing']['dns'] | undefined
-  readonly kubernetes?: ParsedConfig['routing']['kubernetes'] | undefined
-  readonly engines: Pick<ParsedConfig['engines'], 'https' | 'caFile' | 'serverName'>
-  readonly kv: ParsedConfig['kv']
+/** A pool, and where its options stand in the configuration. */
+type CheckedPool = ParsedConfig['pools'][number] & {
   readonly paths: { readonly pods: string; readonly engines: string; readonly kv: string }
 }
 
@@ -23,11 +17,11 @@ export const checkPools = (groups: Groups): readonly ConfigProblem[] => {
   const { routing, engines, kv, pools, reaper } = groups
   const further = pools.map((pool, index): CheckedPool => {
     const path = `pools.${index}`
-    return { ...pool, engines: pool, paths: { pods: path, engines: path, kv: `${path}.kv` } }
+    return { ...pool, paths: { pods: path, engines: path, kv: `${path}.kv` } }
   })
   const hasDefault = routing.pods.length > 0 || (routing.dns ?? routing.kubernetes) !== undefined || pools.length === 0
   const paths = { pods: 'routing', engines: 'engines', kv: 'kv' }
-  const first: CheckedPool = { name: defaultPoolName, ...routing, engines, kv, paths }
+  const first: CheckedPool = { name: defaultPoolName, ...routing, ...engines, kv, paths }
   const all = hasDefault ? [first, ...further] : further
   return [
     ...all.flatMap((pool) => [
@@ -90,9 +84,9 @@ const checkPods = ({ pods, dns, kubernetes, paths: { pods: path } }: CheckedPool
   ]
 }
 
-const checkEngines = ({ engines, paths: { engines: path } }: CheckedPool): readonly ConfigProblem[] =>
+const checkEngines = ({ paths: { engines: path }, ...pool }: CheckedPool): readonly ConfigProblem[] =>
   (['caFile', 'serverName'] as const).flatMap((name) =>
-    problemIf(!engines.https && engines[name] !== undefined, `${path}.${name}`, `belongs to ${path}.https`),
+    problemIf(!pool.https && pool[name] !== undefined, `${path}.${name}`, `belongs to ${path}.https`),
   )
 
 /** Of the selected connector, what it finds; of every other one, the options that are set although only it has them. */
