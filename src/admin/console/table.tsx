@@ -7,17 +7,21 @@ export interface Column<T> {
   readonly cell: (row: T) => ComponentChildren
 }
 
-/** A table whose first column heads its rows. On narrow screens each row is a card, with the titles beside the values. */
+/**
+ * A table whose first column heads its rows. On narrow screens each row is a card, with the titles beside the values; a
+ * small table stays one, and its caption is not seen.
+ */
 export const Table = <T,>(props: {
   readonly caption: ComponentChildren
   readonly columns: readonly Column<T>[]
   readonly rows: readonly T[]
   readonly keyOf: (row: T) => string
+  readonly isSmall?: boolean
 }): VNode => {
-  const { caption, columns, rows, keyOf } = props
+  const { caption, columns, rows, keyOf, isSmall } = props
   return (
-    <table class="cards">
-      <caption>{caption}</caption>
+    <table class={isSmall ? 'small' : 'cards'}>
+      <caption class={isSmall ? 'visually-hidden' : undefined}>{caption}</caption>
       <thead>
         <tr>
           {columns.map(({ title, isNumber }) => (

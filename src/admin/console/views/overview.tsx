@@ -1,6 +1,7 @@
 import { Chart, type Series } from '../chart.tsx'
 import type { Lookups, Overview, Sample } from '../contract.ts'
 import { bytes, count, duration, milliseconds, rounded, share } from '../format.ts'
+import { type Column, Table } from '../table.tsx'
 import { Facts, ShareBar, Tile } from '../tile.tsx'
 import { h, type VNode } from '../vendor/preact.js'
 import { useMemo } from '../vendor/preact-hooks.js'
@@ -115,42 +116,27 @@ const TtftTile = ({ ttftMs }: { readonly ttftMs: Overview['ttftMs'] }): VNode =>
       : 'median'
   return (
     <Tile title="TTFT with a hit" value={milliseconds(hit?.p50)} unit={compared}>
-      <table class="small">
-        <caption class="visually-hidden">Time to first token in the last five minutes</caption>
-        <thead>
-          <tr>
-            <th scope="col">Last 5 min</th>
-            <th scope="col" class="number">
-              p50
-            </th>
-            <th scope="col" class="number">
-              p90
-            </th>
-            <th scope="col" class="number">
-              Turns
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {(
-            [
-              ['Hit', hit],
-              ['Miss', miss],
-              ['No session', none],
-            ] as const
-          ).map(([name, quantiles]) => (
-            <tr key={name}>
-              <th scope="row">{name}</th>
-              <td class="number">{milliseconds(quantiles?.p50)}</td>
-              <td class="number">{milliseconds(quantiles?.p90)}</td>
-              <td class="number">{count(quantiles?.count ?? 0)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Table
+        isSmall
+        caption="Time to first token in the last five minutes"
+        columns={ttftColumns}
+        rows={[
+          { name: 'Hit', quantiles: hit },
+          { name: 'Miss', quantiles: miss },
+          { name: 'No session', quantiles: none },
+        ]}
+        keyOf={({ name }) => name}
+      />
     </Tile>
   )
 }
+
+const ttftColumns: readonly Column<{ readonly name: string; readonly quantiles: Overview['ttftMs']['hit'] }>[] = [
+  { title: 'Last 5 min', cell: ({ name }) => name },
+  { title: 'p50', isNumber: true, cell: ({ quantiles }) => milliseconds(quantiles?.p50) },
+  { title: 'p90', isNumber: true, cell: ({ quantiles }) => milliseconds(quantiles?.p90) },
+  { title: 'Turns', isNumber: true, cell: ({ quantiles }) => count(quantiles?.count ?? 0) },
+]
 
 const Charts = ({ samples, lookups }: { readonly samples: readonly Sample[]; readonly lookups: Lookups }): VNode => {
   const isCpuShown = lookups.cpu > 0
