@@ -1,7 +1,8 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 import { unknownName } from './nearest-name.ts'
 
-type Flags = NonNullable<ParseArgsConfig['options']>
+/** Options of a command, as `parseArgs` takes them. */
+export type Flags = NonNullable<ParseArgsConfig['options']>
 
 /** What stands on a command line, or what is wrong with it. */
 export type ParsedFlags<T extends Flags> =

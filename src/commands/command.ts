@@ -1,4 +1,5 @@
 import { unknownName } from '../commandline/nearest-name.ts'
+import { type Flags, parseFlags } from '../commandline/parse-flags.ts'
 
 /** What an operator's command may use of its process. */
 export interface CommandContext {
@@ -27,14 +28,18 @@ export interface CommandContext {
   readonly untilStopped: () => Promise<unknown>
 }
 
-/** Which of its actions a command line names, or what is wrong with that. */
-export const actionOf = <const Action extends string>(
-  name: string | undefined,
+/** Reads a command line of an action and at most one argument; a text: what is wrong with it. */
+export const parseAction = <const T extends Flags, const Action extends string>(
+  args: readonly string[],
+  flags: T,
   actions: readonly Action[],
-): { readonly action: Action } | { readonly problem: string } => {
-  if (name === undefined) return { problem: `Say what to do: ${actions.join(', ')}.` }
+) => {
+  const parsed = parseFlags(args, flags, { maxPositionals: 2 })
+  if (parsed.kind === 'invalid') return parsed.message
+  const [name, argument] = parsed.positionals
+  if (name === undefined) return `Say what to do: ${actions.join(', ')}.`
   const action = actions.find((known) => known === name)
-  return action === undefined ? { problem: unknownName('action', name, actions) } : { action }
+  return action === undefined ? unknownName('action', name, actions) : { action, argument, values: parsed.values }
 }
 
 /** 0: fine. 1: problems were found, or what was asked for does not exist or cannot be reached. 2: wrong usage. */

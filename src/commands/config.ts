@@ -1,23 +1,19 @@
 import { findStartProblems } from '../app/find-start-problems.ts'
 import { findCreationFault } from '../app/serve.ts'
-import { parseFlags } from '../commandline/parse-flags.ts'
 import { configJsonSchema } from '../config/json-schema.ts'
 import { loadConfig } from '../config/load-config.ts'
 import { redactConfig } from '../config/redact.ts'
-import { actionOf, type Command, type CommandContext, type ExitCode } from './command.ts'
+import { type Command, type CommandContext, type ExitCode, parseAction } from './command.ts'
 
 const actions = ['check', 'print', 'schema'] as const
 const flags = { json: { type: 'boolean', default: false } } as const
 
 /** `config check|print|schema [FILE]`: what a configuration is worth, without a gateway that runs. */
 export const configCommand: Command = async (context) => {
-  const parsed = parseFlags(context.args, flags, { maxPositionals: 2 })
-  if (parsed.kind === 'invalid') return context.failUsage(parsed.message)
-  const [name, file] = parsed.positionals
-  const named = actionOf(name, actions)
-  if ('problem' in named) return context.failUsage(named.problem)
-  const { action } = named
-  const options = { file, json: parsed.values.json }
+  const parsed = parseAction(context.args, flags, actions)
+  if (typeof parsed === 'string') return context.failUsage(parsed)
+  const { action, argument: file, values } = parsed
+  const options = { file, json: values.json }
   switch (action) {
     case 'check':
       return checkConfig(context, options)

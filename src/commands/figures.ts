@@ -36,3 +36,7 @@ export const share = (part: number, all: number): string => (all === 0 ? none : 
 
 /** Text, or `-`. */
 export const textOr = (text: string | null | undefined): string => (text == null || text === '' ? none : text)
+
+/** The tokens of turns. */
+export const tokensText = (tokens: Record<'prompt' | 'cached' | 'output', number>): string =>
+  `prompt ${whole(tokens.prompt)}, of them cached ${whole(tokens.cached)}; output ${whole(tokens.output)}`

@@ -1,9 +1,8 @@
 import { z } from 'zod'
-import { parseFlags } from '../commandline/parse-flags.ts'
 import { type AdminAccess, adminAccess, adminFlags } from './admin-address.ts'
 import { type ApiReply, askApi } from './admin-api.ts'
-import { actionOf, type Command, type CommandContext, type ExitCode } from './command.ts'
-import { duration, size, textOr, whole } from './figures.ts'
+import { type Command, type CommandContext, type ExitCode, parseAction } from './command.ts'
+import { duration, size, textOr, tokensText, whole } from './figures.ts'
 import { type Column, renderFields, renderTable } from './table.ts'
 
 const flags = {
@@ -52,13 +51,9 @@ type Event = z.output<typeof eventSchema>
 
 /** `sessions ls|get|rm`: the sessions of a gateway and its store. */
 export const sessionsCommand: Command = async (context) => {
-  const parsed = parseFlags(context.args, flags, { maxPositionals: 2 })
-  if (parsed.kind === 'invalid') return context.failUsage(parsed.message)
-  const { values, positionals } = parsed
-  const [name, argument] = positionals
-  const named = actionOf(name, actions)
-  if ('problem' in named) return context.failUsage(named.problem)
-  const { action } = named
+  const parsed = parseAction(context.args, flags, actions)
+  if (typeof parsed === 'string') return context.failUsage(parsed)
+  const { action, argument, values } = parsed
   const access = adminAccess(values, context.env)
   if (typeof access === 'string') return context.failUsage(access)
   if (action === 'ls') {
@@ -164,10 +159,7 @@ const sessionText = (session: z.output<typeof wholeSessionSchema>): string => {
     ['created', session.createdAt],
     ['ends', `${session.expiresAt} (${untilText(session.expiresAt)}; ttl ${duration(session.ttlSeconds)})`],
     ['turns', whole(session.turns)],
-    [
-      'tokens',
-      `prompt ${whole(tokens.prompt)}, of them cached ${whole(tokens.cached)}; output ${whole(tokens.output)}`,
-    ],
+    ['tokens', tokensText(tokens)],
     ['pod', textOr(session.pod)],
     ['stored', kv === null ? textOr(session.kvStatus) : `${whole(kv.tokens)} tokens, ${size(kv.bytes)}`],
   ])

@@ -1,9 +1,8 @@
 import { z } from 'zod'
-import { parseFlags } from '../commandline/parse-flags.ts'
 import { adminAccess, adminFlags } from './admin-address.ts'
 import { askApi } from './admin-api.ts'
-import { actionOf, type Command } from './command.ts'
-import { size, whole } from './figures.ts'
+import { type Command, parseAction } from './command.ts'
+import { size, tokensText, whole } from './figures.ts'
 import { show } from './sessions.ts'
 import { renderFields } from './table.ts'
 
@@ -22,13 +21,9 @@ const erasedSchema = z.object({ sessions: z.number(), cachedAnswers: z.number(),
 
 /** `tenants get|erase`: what a tenant uses, and the end of all of it. */
 export const tenantsCommand: Command = async (context) => {
-  const parsed = parseFlags(context.args, adminFlags, { maxPositionals: 2 })
-  if (parsed.kind === 'invalid') return context.failUsage(parsed.message)
-  const { values, positionals } = parsed
-  const [name, tenant] = positionals
-  const named = actionOf(name, actions)
-  if ('problem' in named) return context.failUsage(named.problem)
-  const { action } = named
+  const parsed = parseAction(context.args, adminFlags, actions)
+  if (typeof parsed === 'string') return context.failUsage(parsed)
+  const { action, argument: tenant, values } = parsed
   if (tenant === undefined || !/^[A-Za-z0-9_-]{22}$/.test(tenant))
     return context.failUsage('Give the digest of a tenant: the 22 characters that sessions ls shows.')
   const access = adminAccess(values, context.env)
@@ -46,10 +41,7 @@ const useText = (use: z.output<typeof useSchema>): string =>
     ['sessions', `${whole(use.sessions)}${use.complete ? '' : ' and more'}, of them named ${whole(use.namedSessions)}`],
     ['stored', size(use.storedBytes)],
     ['turns', whole(use.turns)],
-    [
-      'tokens',
-      `prompt ${whole(use.tokens.prompt)}, of them cached ${whole(use.tokens.cached)}; output ${whole(use.tokens.output)}`,
-    ],
+    ['tokens', tokensText(use.tokens)],
   ])
 
 const erasedText = ({ sessions, cachedAnswers, complete }: z.output<typeof erasedSchema>): string =>
