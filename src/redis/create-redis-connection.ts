@@ -9,13 +9,14 @@ import type { RedisClientLimits, RedisServers, RedisServersEvents } from './redi
 import { createServerHealth, type ServerHealth } from './server-health.ts'
 import { createSubscriptions } from './subscriptions.ts'
 
+/** How long an attempt to connect may take. */
+const connectTimeoutMs = 2000
+
 export interface RedisConnectionOptions extends RedisLocation {
   /** Prepended to every key by the adapters. Default `ctx:`. */
   readonly keyPrefix?: string
   /** How long a command may take before it counts as failed. Default 250. */
   readonly commandTimeoutMs?: number
-  /** How long an attempt to connect may take. Default 2000. */
-  readonly connectTimeoutMs?: number
   /** Called for every fault of the connection, not of single commands. The error names neither URL nor password. */
   readonly onFault: (error: Error) => void
   /**
@@ -54,7 +55,6 @@ const openServers = (location: RedisLocation, limits: RedisClientLimits, events:
 export const createRedisConnection = async ({
   keyPrefix = 'ctx:',
   commandTimeoutMs = 250,
-  connectTimeoutMs = 2000,
   onFault,
   onRecovered = () => {},
   onBreaker = () => {},
