@@ -1,4 +1,4 @@
-import { tenantNameLength } from '../sessions/session-directory.ts'
+import { nameOfTenant } from '../sessions/session-directory.ts'
 import { digestOf } from '../sessions/session-record.ts'
 import type { WholeSession } from '../sessions/session-store.ts'
 import { mainPromptOf, promptsOf, totalsOf } from '../sessions/session-totals.ts'
@@ -11,7 +11,7 @@ export const sessionView = (session: WholeSession, timelines: SessionTimelines) 
   const { pod, kv, kvStatus } = mainPromptOf(session)
   return {
     digest: digestOf(session.key),
-    tenant: session.tenant.slice(0, tenantNameLength),
+    tenant: nameOfTenant(session.tenant),
     model: session.model,
     namedBy: timelines.namedByOf(session.key) ?? null,
     createdAt: new Date(session.createdAtMs).toISOString(),

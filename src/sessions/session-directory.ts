@@ -1,17 +1,20 @@
-import type { SessionKey } from './session-record.ts'
+import type { SessionKey, TenantKey } from './session-record.ts'
 import type { WholeSession } from './session-store.ts'
 
 /** By how many characters of its key a tenant is known to operators: 132 bits, as Redis keeps no more. */
-export const tenantNameLength = 22
+const nameLength = 22
 
 /** A tenant as operators name it: the first 22 characters of its key, an HMAC that leads back to no credential. */
 export type TenantName = string & { readonly __brand: 'TenantName' }
 
 /** Undefined: the text is no tenant's name. */
 export const tenantNameOf = (text: string): TenantName | undefined => {
-  const name = text.slice(0, tenantNameLength)
+  const name = text.slice(0, nameLength)
   return /^[A-Za-z0-9_-]{22}$/.test(name) ? (name as TenantName) : undefined
 }
+
+/** The tenant's name, by which stores find what it has. */
+export const nameOfTenant = (tenant: TenantKey | TenantName): string => tenant.slice(0, nameLength)
 
 /** A part of the sessions. `next`: where the following part begins; undefined: this was the last one. */
 export interface DirectoryPage {

@@ -1,5 +1,5 @@
 import { DeadlineQueue } from '../../async/deadline-queue.ts'
-import { type TenantName, tenantNameLength } from '../../sessions/session-directory.ts'
+import { nameOfTenant, type TenantName } from '../../sessions/session-directory.ts'
 import type { TenantKey } from '../../sessions/session-record.ts'
 import type { HandleEntry, NodeEntry, TenantHistory } from './tenant-history.ts'
 
@@ -49,7 +49,7 @@ export const createMemoryLedger = (options: {
   }
 
   const open = (key: TenantKey | TenantName): Moment => {
-    const tenant = key.slice(0, tenantNameLength)
+    const tenant = nameOfTenant(key)
     const nowMs = options.now()
     for (let due = deadlines.firstDue(nowMs); due !== undefined; due = deadlines.firstDue(nowMs)) drop(due)
     const known = tenants.get(tenant)

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { loadScript } from '../../redis/load-script.ts'
 import { type RedisConnection, RedisUnavailableError } from '../../redis/redis-connection.ts'
-import { type TenantName, tenantNameLength } from '../../sessions/session-directory.ts'
+import { nameOfTenant, type TenantName } from '../../sessions/session-directory.ts'
 import type { TenantKey } from '../../sessions/session-record.ts'
 import { StoreUnavailableError } from '../../sessions/session-store.ts'
 import { nodesOf, readPath } from '../chain-path.ts'
@@ -58,7 +58,7 @@ export const createRedisHistoryStore = (connection: RedisConnection): HistorySto
   }
 
   const keysOf = (tenant: TenantKey | TenantName) => {
-    const prefix = `${connection.keyPrefix}responses:{${tenant.slice(0, tenantNameLength)}}:`
+    const prefix = `${connection.keyPrefix}responses:{${nameOfTenant(tenant)}}:`
     return {
       /** The two of the ledger. */
       ledger: [`${prefix}i`, `${prefix}t`],

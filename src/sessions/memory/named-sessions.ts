@@ -1,4 +1,4 @@
-import { type TenantName, tenantNameLength } from '../session-directory.ts'
+import { nameOfTenant, type TenantName } from '../session-directory.ts'
 import type { SessionKey, TenantKey } from '../session-record.ts'
 import type { MemorySession } from './memory-session.ts'
 
@@ -8,12 +8,12 @@ export class NamedSessions {
   readonly #tenants = new Map<string, Map<SessionKey, MemorySession>>()
 
   count(tenant: TenantKey | TenantName): number {
-    return this.#tenants.get(nameOf(tenant))?.size ?? 0
+    return this.#tenants.get(nameOfTenant(tenant))?.size ?? 0
   }
 
   /** Adds a session, or makes it the most recently used one. */
   touch(session: MemorySession): void {
-    const name = nameOf(session.tenant)
+    const name = nameOfTenant(session.tenant)
     const sessions = this.#tenants.get(name) ?? new Map<SessionKey, MemorySession>()
     this.#tenants.set(name, sessions)
     sessions.delete(session.key)
@@ -21,14 +21,12 @@ export class NamedSessions {
   }
 
   delete({ tenant, key }: MemorySession): void {
-    const sessions = this.#tenants.get(nameOf(tenant))
-    if (sessions?.delete(key) === true && sessions.size === 0) this.#tenants.delete(nameOf(tenant))
+    const sessions = this.#tenants.get(nameOfTenant(tenant))
+    if (sessions?.delete(key) === true && sessions.size === 0) this.#tenants.delete(nameOfTenant(tenant))
   }
 
   /** Sessions may end meanwhile. */
   leastRecentlyUsed(tenant: TenantKey | TenantName): Iterable<MemorySession> {
-    return this.#tenants.get(nameOf(tenant))?.values() ?? []
+    return this.#tenants.get(nameOfTenant(tenant))?.values() ?? []
   }
 }
-
-const nameOf = (tenant: TenantKey | TenantName): string => tenant.slice(0, tenantNameLength)

@@ -1,4 +1,4 @@
-import { type TenantName, tenantNameLength } from '../session-directory.ts'
+import { nameOfTenant, type TenantName } from '../session-directory.ts'
 import type { TenantKey } from '../session-record.ts'
 import type { MemorySession } from './memory-session.ts'
 
@@ -15,7 +15,7 @@ export class TenantLists {
 
   /** Adds a session whose sequence is higher than that of every other. */
   add(session: MemorySession): void {
-    for (const name of [everyone, nameOf(session.tenant)]) {
+    for (const name of [everyone, nameOfTenant(session.tenant)]) {
       const list = this.#lists.get(name) ?? { sessions: [], endedCount: 0 }
       this.#lists.set(name, list)
       list.sessions.push(session)
@@ -24,7 +24,7 @@ export class TenantLists {
 
   /** To be called once for a session that is not live any more. */
   delete({ tenant }: MemorySession): void {
-    for (const name of [everyone, nameOf(tenant)]) {
+    for (const name of [everyone, nameOfTenant(tenant)]) {
       const list = this.#lists.get(name)
       if (list === undefined) continue
       list.endedCount += 1
@@ -38,13 +38,13 @@ export class TenantLists {
 
   /** How many live sessions a tenant has. */
   count(tenant: TenantKey): number {
-    const { sessions, endedCount } = this.#lists.get(nameOf(tenant)) ?? { sessions: [], endedCount: 0 }
+    const { sessions, endedCount } = this.#lists.get(nameOfTenant(tenant)) ?? { sessions: [], endedCount: 0 }
     return sessions.length - endedCount
   }
 
   /** Live sessions of a tenant, or of all, below this sequence, newest first. None may be added or ended meanwhile. */
   *newestFirst(tenant: TenantKey | TenantName | undefined, belowSequence: number): Generator<MemorySession> {
-    const sessions = this.#lists.get(tenant === undefined ? everyone : nameOf(tenant))?.sessions ?? []
+    const sessions = this.#lists.get(tenant === undefined ? everyone : nameOfTenant(tenant))?.sessions ?? []
     for (let at = countBelow(sessions, belowSequence) - 1; at >= 0; at -= 1) {
       const session = sessions[at]
       if (session?.isLive === true) yield session
@@ -54,8 +54,6 @@ export class TenantLists {
 
 /** No tenant has this name. */
 const everyone = ''
-
-const nameOf = (tenant: TenantKey | TenantName): string => tenant.slice(0, tenantNameLength)
 
 /** How many of the sessions have a lower sequence. */
 const countBelow = (sessions: readonly MemorySession[], sequence: number): number => {

@@ -1,4 +1,4 @@
-import { type SessionDirectory, tenantNameLength } from '../session-directory.ts'
+import { nameOfTenant, type SessionDirectory } from '../session-directory.ts'
 import type { SessionKey, TenantKey } from '../session-record.ts'
 import type { SessionStore, WholeSession } from '../session-store.ts'
 import type { Partition, Partitions } from './partitions.ts'
@@ -77,7 +77,7 @@ export const createRedisLists = (partitions: Partitions) => {
     async list({ tenant, limit, after }) {
       const from = after === undefined ? '' : await placeOf(partitions, after, tenant)
       const read = (snapshot: unknown): WholeSession => toWholeSession(snapshot, tenant)
-      const { records, hasMore } = await listFrom({ name: tenant.slice(0, tenantNameLength), read }, from, limit)
+      const { records, hasMore } = await listFrom({ name: nameOfTenant(tenant), read }, from, limit)
       return { records, hasMore }
     },
 

@@ -1,7 +1,7 @@
 import { loadScript } from '../../redis/load-script.ts'
 import type { RedisConnection } from '../../redis/redis-connection.ts'
 import { clampCount } from '../limits.ts'
-import { tenantNameLength } from '../session-directory.ts'
+import { nameOfTenant } from '../session-directory.ts'
 import type { TenantKey } from '../session-record.ts'
 import type { BeginTurn } from '../session-store.ts'
 import { toStoreFault } from './session-script-runner.ts'
@@ -30,7 +30,7 @@ export interface TenantLedger {
 export const createTenantLedger = (connection: RedisConnection): TenantLedger => {
   const folder = new URL('scripts/tenant/', import.meta.url)
   const [takeTurn, endTurn] = [loadScript(folder, 'take-turn'), loadScript(folder, 'end-turn')]
-  const turnsKey = (tenant: TenantKey): string => `${connection.keyPrefix}t:{${tenant.slice(0, tenantNameLength)}}`
+  const turnsKey = (tenant: TenantKey): string => `${connection.keyPrefix}t:{${nameOfTenant(tenant)}}`
   const refusedKey = (tenant: TenantKey): string => `${turnsKey(tenant)}:refused`
   return {
     takeTurn: async ({ tenant, turnId, leaseMs }, mostTurns, hasBegun = '') => {
