@@ -70,21 +70,22 @@ export interface PoolStores {
 /** `forPool` is called once for each pool. */
 const openStores = async (live: LiveConfig, parts: StoreParts) => {
   const config = live.current
-  const tenantLimits = () => live.current.tenant.limits
   const { log, metrics, warnings } = parts
   const { sessions } = config
-  const onEvicted = tellEvictions(parts)
+  const common = {
+    tombstoneSeconds: sessions.tombstoneSeconds,
+    supersededGraceMs,
+    kvLimit: kvLimitOf(config),
+    tenantLimits: () => live.current.tenant.limits,
+    onEvicted: tellEvictions(parts),
+  }
   switch (sessions.store) {
     case 'memory': {
       if (sessions.ignoresRedis) log.warn('sessions are in memory, by sessions.store: Redis is not used')
       const store = createMemorySessionStore({
+        ...common,
         maxSessions: sessions.maxSessions,
-        tombstoneSeconds: sessions.tombstoneSeconds,
-        supersededGraceMs,
-        kvLimit: kvLimitOf(config),
-        tenantLimits,
         memory: { watch: watchProcessMemory, threshold: sessions.memoryThreshold },
-        onEvicted,
       })
       return {
         store,
@@ -112,15 +113,11 @@ const openStores = async (live: LiveConfig, parts: StoreParts) => {
         },
       })
       const store = createRedisSessionStore({
+        ...common,
         connection,
         partitions: sessions.partitions,
         partitionsOfNewStore: location.topology?.kind === 'cluster' ? partitionsOfCluster : 1,
-        tombstoneSeconds: sessions.tombstoneSeconds,
-        supersededGraceMs,
-        kvLimit: kvLimitOf(config),
-        tenantLimits,
         onCorrupted: () => metrics.add('corrupted_records_total', {}),
-        onEvicted,
       })
       await store.identity().catch((error: unknown) => {
         // Turns go on without a Redis that is away; one with the sessions of another layout has to be put right.

@@ -19,6 +19,20 @@ export interface TenantLimits {
   readonly maxTurns?: number | undefined
 }
 
+/** What every session store takes; the same for all gateways that share one. */
+export interface SessionStoreOptions {
+  /** How long a tombstone is kept. Default 86400. */
+  readonly tombstoneSeconds?: number
+  /** How long a replaced artefact is kept for loads that are still reading it. Default 5000. */
+  readonly supersededGraceMs?: number
+  /** Default: no limit. */
+  readonly kvLimit?: KvLimit | undefined
+  /** Read at each use. Default: no limits. */
+  readonly tenantLimits?: (() => TenantLimits) | undefined
+  /** Called for every eviction. */
+  readonly onEvicted?: (what: Evicted, count: number) => void
+}
+
 /** Which of its limits a tenant has reached. */
 export type TenantLimit = 'sessions' | 'stored-bytes' | 'turns'
 

@@ -1,5 +1,5 @@
 import { nanoid } from 'nanoid'
-import type { Evicted, KvLimit, TenantLimits } from '../limits.ts'
+import type { SessionStoreOptions } from '../limits.ts'
 import type { RemovalQueue } from '../removal-queue.ts'
 import type { SessionDirectory } from '../session-directory.ts'
 import type { SessionStore } from '../session-store.ts'
@@ -11,26 +11,17 @@ import { MemoryStoredKv } from './memory-stored-kv.ts'
 import type { MemoryWatch } from './process-memory.ts'
 import { SessionTable } from './session-table.ts'
 
-export interface MemorySessionStoreOptions {
+export interface MemorySessionStoreOptions extends SessionStoreOptions {
   /**
    * Live sessions at most, up to 10,000,000. At the limit, expired sessions end first, then the least recently used
-   * one, weighted by size, that no turn holds: it ends as if it had expired. Default 100000.
+   * one, weighted by size, that no turn holds: it ends as if it had expired. Default 100000. There are at most as many
+   * tombstones.
    */
   readonly maxSessions?: number
-  /** How long a tombstone is kept. Default 86400. There are at most `maxSessions` tombstones. */
-  readonly tombstoneSeconds?: number
-  /** How long a replaced artefact is kept for loads that are still reading it. Default 5000. */
-  readonly supersededGraceMs?: number
-  /** Default: no limit. */
-  readonly kvLimit?: KvLimit | undefined
-  /** Read at each use. Default: no limits. */
-  readonly tenantLimits?: (() => TenantLimits) | undefined
   /** Evicts sessions while the process uses more than this share, 0 to 1, of its memory limit. Default: no limit. */
   readonly memory?: { readonly watch: MemoryWatch; readonly threshold: number }
   /** The store's clock, in milliseconds since 1970. Default `Date.now`. */
   readonly nowMs?: () => number
-  /** Called for every eviction. */
-  readonly onEvicted?: (what: Evicted, count: number) => void
 }
 
 /** Room for sessions even when memory is short: some eighty of them. */

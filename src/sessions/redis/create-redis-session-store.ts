@@ -1,6 +1,6 @@
 import { nanoid } from 'nanoid'
 import type { RedisConnection } from '../../redis/redis-connection.ts'
-import type { Evicted, KvLimit, TenantLimits } from '../limits.ts'
+import type { SessionStoreOptions } from '../limits.ts'
 import type { RemovalQueue } from '../removal-queue.ts'
 import type { SessionDirectory } from '../session-directory.ts'
 import type { SessionStore } from '../session-store.ts'
@@ -12,25 +12,15 @@ import { createRedisSessions } from './redis-sessions.ts'
 import { createRedisStoredKv } from './redis-stored-kv.ts'
 import { createTenantLedger } from './tenant-ledger.ts'
 
-export interface RedisSessionStoreOptions {
+export interface RedisSessionStoreOptions extends SessionStoreOptions {
   /** Its key prefix keeps several gateways' sessions apart in one Redis. `close` closes it. */
   readonly connection: RedisConnection
   /** Into how many partitions a new store is split, 1 to 1024. Default 1. */
   readonly partitionsOfNewStore?: number
   /** How many partitions the store must have. Default: as many as it has. */
   readonly partitions?: number | undefined
-  /** How long a tombstone is kept. Default 86400. */
-  readonly tombstoneSeconds?: number
-  /** How long a replaced artefact is kept for loads that are still reading it. Default 5000. */
-  readonly supersededGraceMs?: number
-  /** The same for every gateway that shares the store. Default: no limit. */
-  readonly kvLimit?: KvLimit | undefined
-  /** Read at each use; the same for every gateway that shares the store. Default: no limits. */
-  readonly tenantLimits?: (() => TenantLimits) | undefined
   /** Called for every unreadable record that was dropped. */
   readonly onCorrupted?: () => void
-  /** Called for every eviction of stored KV. */
-  readonly onEvicted?: (what: Evicted, count: number) => void
 }
 
 /**
