@@ -104,12 +104,7 @@ export const createOperatorsApi = (sources: OperatorsSources): OperatorsApi => {
   }
 }
 
-interface SessionQuery {
-  readonly limit: number
-  readonly after: string | undefined
-  readonly model: string | undefined
-  readonly tenant: TenantName | undefined
-}
+type SessionQuery = Parameters<SessionOperations['page']>[0] & { readonly model: string | undefined }
 
 const readQuery = (query: URLSearchParams): SessionQuery => {
   const limitText = query.get('limit') ?? '50'

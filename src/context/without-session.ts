@@ -1,6 +1,6 @@
-import type { TenantKey } from '../sessions/session-record.ts'
-import type { Decision, GatewayRequest, RequestScope } from './context-cache-manager.ts'
-import { type CacheHit, cachedResponse } from './response-cache-handler.ts'
+import type { Decision } from './context-cache-manager.ts'
+import type { BegunTurn } from './continue-session.ts'
+import { cachedResponse } from './response-cache-handler.ts'
 import { type MissReason, missStatus } from './response-headers.ts'
 import { routeTurn } from './route-turn.ts'
 import type { TurnParts } from './session-turn.ts'
@@ -8,16 +8,11 @@ import { startPlainTurn, withStatus } from './turn.ts'
 import type { TurnTicket } from './turn-ticket.ts'
 
 /** A turn whose session cannot be used. */
-export interface TurnWithoutSession {
-  readonly request: GatewayRequest
-  readonly turnId: string
-  readonly tenant: TenantKey
+export interface TurnWithoutSession
+  extends Pick<BegunTurn, 'request' | 'turnId' | 'tenant' | 'namedBy' | 'cached' | 'scope'> {
   /** Keeps such turns together. */
   readonly key: string
   readonly model: string | undefined
-  readonly namedBy: string | undefined
-  readonly cached: CacheHit | undefined
-  readonly scope: RequestScope
 }
 
 /** Forwards a turn in full, or answers it from the response cache. `headers`: of the response. @throws as `routeTurn` */

@@ -1,14 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { createSlices } from '../async/slices.ts'
 import type { JsonLimits } from '../json/scan-json-object.ts'
-import type { TenantKey } from '../sessions/session-record.ts'
 import { maxNodes, nextPath, nodesOf, readPath, writePath } from './chain-path.ts'
 import type { OpenHandle } from './chain-reader.ts'
 import { type HandleSecrets, type HistoryKeys, newChainKey } from './history-keys.ts'
 import type { HistoryStore, NewNode } from './history-store.ts'
 import { type AnswerFrame, type NodeItem, type NodeItems, sealAnswer, sealItems } from './node-text.ts'
 import { readAnswer, readItem } from './read-items.ts'
-import type { AppendOutcome } from './response-history.ts'
+import type { AppendOutcome, FinishedTurn } from './response-history.ts'
 
 /** Limits of what is kept. In UTF-8 bytes of JSON text. */
 export interface HistoryLimits extends JsonLimits {
@@ -21,15 +20,12 @@ export interface HistoryLimits extends JsonLimits {
 }
 
 /** What is to stand behind a chain, or begin one. */
-export interface NewItems {
-  readonly tenant: TenantKey
+export interface NewItems extends Pick<FinishedTurn, 'tenant' | 'inputItems' | 'ttlSeconds'> {
   /** Undefined: a chain with this root begins. */
   readonly after: OpenHandle | { readonly root: string }
-  readonly inputItems: readonly string[]
   readonly answer: { readonly id: string; readonly response: string } | undefined
   /** That the turn asked for; undefined: no turn. */
   readonly model: string | undefined
-  readonly ttlSeconds: number
   /** `after` is a conversation, which this turn holds. */
   readonly turnId: string | undefined
 }

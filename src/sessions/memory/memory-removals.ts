@@ -1,14 +1,11 @@
+import { DeadlineQueue, type Due } from '../../async/deadline-queue.ts'
 import type { ClaimedRemoval, Removal, RemovalQueue } from '../removal-queue.ts'
 import type { SessionKey, StoredKv } from '../session-record.ts'
-import { DeadlineQueue, type Due } from '../../async/deadline-queue.ts'
 
 /** An artefact by name, with what it takes to remove it. */
 type NamedArtefact = Pick<StoredKv, 'artefactId' | 'payload'>
 
-interface Entry extends Due<Entry> {
-  readonly id: string
-  readonly session: SessionKey
-  readonly kind: Removal['kind']
+interface Entry extends Due<Entry>, Pick<Removal, 'id' | 'session' | 'kind'> {
   artefact: NamedArtefact | undefined
   /** How often it was claimed. */
   attempt: number

@@ -1,7 +1,11 @@
 import { nanoid } from 'nanoid'
 import { loadScript } from '../../redis/load-script.ts'
-import type { RedisConnection } from '../../redis/redis-connection.ts'
-import { createScriptRunner, type ScriptReply, toStoreFault } from './session-script-runner.ts'
+import {
+  createScriptRunner,
+  type ScriptReply,
+  type ScriptRunnerOptions,
+  toStoreFault,
+} from './session-script-runner.ts'
 
 /** A part of the sessions, with everything that belongs to them. Its keys have a hash tag: one node of a cluster has them. */
 export interface Partition {
@@ -41,10 +45,7 @@ export class StoreLayoutError extends Error {
   override readonly name = 'StoreLayoutError'
 }
 
-export interface PartitionsOptions {
-  readonly connection: RedisConnection
-  readonly tombstoneSeconds: number
-  readonly onCorrupted: () => void
+export interface PartitionsOptions extends ScriptRunnerOptions {
   /** Into how many a new store is split. */
   readonly partitionsOfNewStore: number
   /** How many there must be; undefined: any number. */

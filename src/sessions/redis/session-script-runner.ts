@@ -21,12 +21,14 @@ export const readAll = <T>(detail: unknown, read: (item: unknown) => T): readonl
 
 const scriptFolder = new URL('scripts/', import.meta.url)
 
-/** Runs a script of a partition by its `name`, that of a file in `scripts/`. @throws StoreUnavailableError */
-export const createScriptRunner = (options: {
+export interface ScriptRunnerOptions {
   readonly connection: RedisConnection
   readonly tombstoneSeconds: number
   readonly onCorrupted: () => void
-}) => {
+}
+
+/** Runs a script of a partition by its `name`, that of a file in `scripts/`. @throws StoreUnavailableError */
+export const createScriptRunner = (options: ScriptRunnerOptions) => {
   const { connection, onCorrupted } = options
   const names = readdirSync(scriptFolder).flatMap((file) => /^(.+)\.lua$/.exec(file)?.[1] ?? [])
   const scripts = new Map(names.map((name) => [name, loadScript(scriptFolder, name)]))
