@@ -102,7 +102,7 @@ export const createApp = async (
       former,
       responseCache: createResponseCaching(config, metrics),
       responses: history,
-      keptResponses: history && createKeptResponsesParts(live, { ...history, log, metrics }),
+      keptResponses: history && createKeptResponsesParts(config, { ...history, log, metrics }),
       nowMs: () => performance.now(),
       tracer: tracing?.tracer,
     },

@@ -1,4 +1,4 @@
-import type { LiveConfig } from '../config/live-config.ts'
+import type { Config } from '../config/config.ts'
 import type { KeptResponsesParts } from '../context/kept-responses.ts'
 import type { ResponseHistory } from '../responses/response-history.ts'
 import type { Logger } from '../telemetry/logger.ts'
@@ -9,18 +9,10 @@ const maxHeldBytes = 128 * 1024 * 1024
 
 /** What turns use that continue responses and conversations. */
 export const createKeptResponsesParts = (
-  live: LiveConfig,
-  {
-    history,
-    log,
-    metrics,
-  }: {
-    readonly history: ResponseHistory
-    readonly log: Logger
-    readonly metrics: Pick<Metrics, 'add'>
-  },
+  { turns, sessions }: Pick<Config, 'turns' | 'sessions'>,
+  parts: { readonly history: ResponseHistory; readonly log: Logger; readonly metrics: Pick<Metrics, 'add'> },
 ): KeptResponsesParts => {
-  const { turns, sessions } = live.current
+  const { history, log, metrics } = parts
   return {
     history,
     ttlSeconds: sessions.defaultTtlSeconds,

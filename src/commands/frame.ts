@@ -35,14 +35,14 @@ export const overviewSchema = z.object({
 
 export type Overview = z.output<typeof overviewSchema>
 
-/** What `top` shows of a moment, in lines. */
-export const renderFrame = ({
-  overview,
-  pods,
-}: {
+/** What is known at a time. */
+export interface Moment {
   readonly overview: Overview
   readonly pods: z.output<typeof podsSchema>
-}): readonly string[] => {
+}
+
+/** What `top` shows of it, in lines. */
+export const renderFrame = ({ overview, pods }: Moment): readonly string[] => {
   const { current, totals, ttftMs, store, warnings } = overview
   const { lookups, promptTokens, prefillSeconds, turns } = totals
   const upSeconds = (Date.parse(overview.now) - Date.parse(overview.startedAt)) / 1_000

@@ -1,11 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { z } from 'zod'
 import { parseFlags } from '../commandline/parse-flags.ts'
 import { type AdminAccess, adminAccess, adminFlags } from './admin-address.ts'
 import { askApi } from './admin-api.ts'
 import { followEvents } from './admin-events.ts'
 import type { Command, CommandContext, ExitCode } from './command.ts'
-import { type Overview, overviewSchema, renderFrame } from './frame.ts'
+import { type Moment, type Overview, overviewSchema, renderFrame } from './frame.ts'
 import { podsSchema } from './pods.ts'
 
 const flags = { ...adminFlags, once: { type: 'boolean', default: false } } as const
@@ -29,12 +28,6 @@ export const topCommand: Command = async (context) => {
   return follow(context, access, json ? jsonLines(context) : screen(context))
 }
 
-/** What is known at a time. */
-interface State {
-  readonly overview: Overview
-  readonly pods: z.output<typeof podsSchema>
-}
-
 const printOnce = async ({ print, fail }: CommandContext, access: AdminAccess, json: boolean): Promise<ExitCode> => {
   const overview = await askApi(access, '/api/overview', overviewSchema)
   if (overview.kind === 'failed') return fail(overview.message)
@@ -49,11 +42,11 @@ const printOnce = async ({ print, fail }: CommandContext, access: AdminAccess, j
   )
 }
 
-/** Where the states go. */
+/** Where the moments go. */
 interface Sink {
   start(): void
   /** `raw` has the JSON of the API, unchanged. */
-  show(state: State, raw: { readonly overview: string; readonly pods: string }): void
+  show(moment: Moment, raw: { readonly overview: string; readonly pods: string }): void
   /** The connection is lost; it is tried again. */
   lost(why: string): void
   end(): void
@@ -95,7 +88,7 @@ const follow = async (context: CommandContext, access: AdminAccess, sink: Sink):
 
 const jsonLines = ({ print, fail }: CommandContext): Sink => ({
   start: () => undefined,
-  show: (_state, { overview, pods }) => void print(`{"overview":${overview},"pods":${pods}}`),
+  show: (_moment, { overview, pods }) => void print(`{"overview":${overview},"pods":${pods}}`),
   lost: (why) => void fail(why),
   end: () => undefined,
 })
@@ -112,8 +105,8 @@ const screen = ({ output }: CommandContext): Sink => {
   output.onResize(draw)
   return {
     start: () => output.write(enter),
-    show: (state) => {
-      lines = renderFrame(state)
+    show: (moment) => {
+      lines = renderFrame(moment)
       note = ''
       draw()
     },
