@@ -1,3 +1,4 @@
+import { batchesOf } from '../async/batches-of.ts'
 import { nodesOf, readPath } from './chain-path.ts'
 import type { Owned } from './conversations.ts'
 import type { HandleSecrets, HistoryKeys } from './history-keys.ts'
@@ -36,8 +37,7 @@ export const readChain = async (
   { tenant, nodes, secrets }: OpenHandle,
 ): Promise<readonly ChainNode[] | undefined> => {
   const chain: ChainNode[] = []
-  for (let at = 0; at < nodes.length; at += maxNodesPerRead) {
-    const names = nodes.slice(at, at + maxNodesPerRead)
+  for (const names of batchesOf(nodes, maxNodesPerRead)) {
     const texts = await store.read({ tenant, names })
     const opened = await Promise.all(
       names.map(async (name, index) => {
