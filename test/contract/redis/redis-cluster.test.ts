@@ -122,14 +122,6 @@ const connectWatched = async (
   return [states, watched, recoveries]
 }
 
-test('a script that a node does not know is sent to it (NOSCRIPT)', async () => {
-  const script = scriptOf('where', `return KEYS[1]`)
-  for (let round = 0; round < 2; round += 1) {
-    for (const key of keys) expect(await connection.run(script, [key], [])).toBe(key)
-    for (const { raw } of cluster().nodes) await raw.script('FLUSH').catch(() => {})
-  }
-})
-
 test('messages reach a listener from every node, also after its own has died', async () => {
   const told: string[] = []
   const publish = scriptOf('publish', `return redis.call('PUBLISH', ARGV[1], KEYS[1])`)

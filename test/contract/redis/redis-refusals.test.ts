@@ -9,12 +9,10 @@ import { startRedis } from '../../../playground/start-redis.ts'
 import { RedisUnavailableError } from '../../../src/redis/redis-connection.ts'
 import { RedisSilentError } from '../../../src/redis/redis-fault.ts'
 import { type MadeCertificate, makeCertificate } from '../../support/certificates.ts'
-import { documentedRights } from '../../support/documented-rights.ts'
 import { eventually } from '../../support/eventually.ts'
 import { listenLocally } from '../../support/local-server.ts'
 import { startTestRedisCluster } from '../../support/redis-cluster/start-test-redis-cluster.ts'
 import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
-import { scriptOf } from './script-of.ts'
 
 const keepMs = 600_000
 
@@ -66,20 +64,6 @@ test('LOADING: a server that reads its data is unavailable until it has them', a
   } finally {
     await (await starting).child.kill()
   }
-})
-
-test('a user with the rights that docs/redis.md lists works on one server', async () => {
-  redis = await startTestRedis()
-  await redis.raw.acl('SETUSER', 'gateway', 'reset', ...documentedRights())
-  const connection = await redis.connect({
-    url: `${redis.server.url.replace('//', '//gateway:password@')}/1`,
-    keyPrefix: 'ctx:',
-  })
-  await connection.set('ctx:key', 'value', keepMs)
-  const read = scriptOf('read', `return redis.call('GET', KEYS[1])`)
-  expect(await connection.run(read, ['ctx:key'], [])).toBe('value')
-  expect(await redis.raw.get('ctx:key')).toBe(null)
-  expect(await refusalOf(connection.get('other:key'))).toContain('NOPERM')
 })
 
 describe('TLS', () => {

@@ -13,10 +13,6 @@ describe('the time limit of a call', () => {
     await expect(withinTime(Promise.reject(new Error('refused')), neverMs)).rejects.toThrow('refused')
   })
 
-  test('rejects when it passes without an answer', async () => {
-    await expect(withinTime(new Promise(() => {}), 1)).rejects.toBeInstanceOf(RedisSilentError)
-  })
-
   test('reports an answer that comes after the limit', async () => {
     const answer = createLatch()
     const late = createLatch()
@@ -37,23 +33,14 @@ describe('the time limit of a call of a process that is busy for longer', () => 
 
   const nextRound = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-  test('holds for the answer that came meanwhile', async () => {
+  test('holds for the answer that came meanwhile, and for one that came while that was handled', async () => {
     // From here the event loop runs its timers before it looks for answers.
     await nextRound()
-    const answer = withinTime(fromOutside(), 20)
-    beBusy(1_000)
-
-    expect(await answer).toHaveLength(8)
-  })
-
-  test('holds for an answer that came while an earlier one was handled', async () => {
-    await nextRound()
     const first = withinTime(fromOutside(), 20)
-    beBusy(1_000)
-    await first
+    beBusy(500)
+    expect(await first).toHaveLength(8)
     const second = withinTime(fromOutside(), 20)
-    beBusy(1_000)
-
+    beBusy(500)
     expect(await second).toHaveLength(8)
   })
 })
