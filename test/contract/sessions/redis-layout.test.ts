@@ -54,6 +54,10 @@ describe('the partitions of a Redis session store', () => {
     expect(await first.claim({ limit: 10, leaseMs: 1 })).toHaveLength(1)
     expect(await second.claim({ limit: 10, leaseMs: 60_000 })).toHaveLength(0)
 
+    for (const worker of await redis().raw.keys('layout:*:w')) {
+      expect(await redis().raw.pttl(worker)).toBeGreaterThan(0)
+      await redis().raw.pexpire(worker, 1)
+    }
     await eventually(async () => (await second.claim({ limit: 10, leaseMs: 60_000 })).length === 1)
   })
 })
