@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { describe, expect, test } from '@jest/globals'
+import { expect, test } from '@jest/globals'
 import { createRedisSlotLedger } from '../../../src/kvcache/slots/redis/redis-slot-ledger.ts'
 import type { RedisConnectionOptions } from '../../../src/redis/create-redis-connection.ts'
 import type { SessionKey } from '../../../src/sessions/session-record.ts'
@@ -73,35 +73,18 @@ test('a process whose connection was lost is told again', async () => {
   await untilTold('pod-b')
 })
 
-describe('a user of Redis', () => {
-  /** A process with the rights of the user in docs/redis.md, changed. */
-  const startAs = async (user: string, change: (rights: readonly string[]) => readonly string[]) => {
-    await redis().raw.acl('SETUSER', user, 'reset', ...change(documentedRights()))
-    const url = redis().server.url.replace('redis://', `redis://${user}:password@`)
+test.each(['&ctx:*', '+publish', '+subscribe'])(
+  'a user of Redis without %s releases slots, and knows of its own releases',
+  async (right) => {
+    const rights = documentedRights().filter((one) => one !== right)
+    await redis().raw.acl('SETUSER', 'lacking', 'reset', ...rights)
+    const url = redis().server.url.replace('redis://', 'redis://lacking:password@')
     const refusals: string[] = []
     const onMessagesRefused = ({ message }: Error): void => void refusals.push(message)
-    const started = await startProcess({ url, keyPrefix: 'ctx:', onMessagesRefused })
-    return { ...started, refusals }
-  }
-
-  test('with the rights in docs/redis.md tells and is told', async () => {
-    const [first, second] = [await startAs('first', (all) => all), await startAs('second', (all) => all)]
-    await eventually(async () => {
-      await first.releaseAt('pod-a')
-      return second.told.includes('pod-a')
-    })
-    expect([first.refusals, second.refusals]).toEqual([[], []])
-  })
-
-  test.each(['&ctx:*', '+publish', '+subscribe'])(
-    'without %s releases slots, and knows of its own releases',
-    async (right) => {
-      const lacking = await startAs('lacking', (all) => all.filter((one) => one !== right))
-      await lacking.releaseAt('pod-c')
-      await lacking.releaseAt('pod-c')
-      expect(lacking.told).toEqual(['pod-c', 'pod-c'])
-      if (right !== '+publish')
-        await eventually(() => expect(lacking.refusals).toEqual([expect.stringMatching(/NOPERM/)]))
-    },
-  )
-})
+    const lacking = await startProcess({ url, keyPrefix: 'ctx:', onMessagesRefused })
+    await lacking.releaseAt('pod-c')
+    await lacking.releaseAt('pod-c')
+    expect(lacking.told).toEqual(['pod-c', 'pod-c'])
+    if (right !== '+publish') await eventually(() => expect(refusals).toEqual([expect.stringMatching(/NOPERM/)]))
+  },
+)

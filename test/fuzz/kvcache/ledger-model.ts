@@ -28,8 +28,8 @@ export class LedgerModel {
       case 'claim':
         return this.#claimed(step, outcome as ClaimOutcome)
       case 'renew': {
-        const [held] = outcome as readonly boolean[]
-        if (held !== holds) return 'renewal does not tell who holds the slot'
+        const [held, isHeldElsewhere] = outcome as readonly boolean[]
+        if (held !== holds || isHeldElsewhere) return 'renewal does not tell who holds the slot'
         const saving = slot.saving === true || step.saving
         if (holds) this.#slots.set(step.slot, { ...slot, saving, lasts: step.leaseMs === long })
         return undefined
@@ -55,6 +55,12 @@ export class LedgerModel {
     return this.#slots.get(id) ?? { lasts: false }
   }
 
+  /** Why a slot of others was not the one to take. */
+  #passedOver({ session, isLong }: Step, free: readonly number[], taken: number): string | undefined {
+    if (free.some((id) => this.#slot(id).owner === session)) return 'a slot of the session was passed over'
+    return isLong && free.at(-1) !== taken ? 'a long turn did not take the last free slot' : undefined
+  }
+
   #claimed(step: Step, outcome: ClaimOutcome): string | undefined {
     const isFree = (id: number): boolean => step.idle[id] === true && !this.#slot(id).lasts
     const isOfOthers = (id: number): boolean => !this.#slot(id).lasts || this.#slot(id).isLong === true
@@ -72,6 +78,8 @@ export class LedgerModel {
     if (slot.lasts && (step.mayWait || !hasRun)) return 'two turns hold one slot'
     if (step.idle[outcome.slot] !== true) return 'a busy slot was claimed'
     const isOwn = slot.owner === step.session
+    const passedOver = isOwn || slot.lasts ? undefined : this.#passedOver(step, slotIds.filter(isFree), outcome.slot)
+    if (passedOver !== undefined) return passedOver
     if (outcome.content !== undefined && (!isOwn || outcome.content.mark !== slot.content?.mark)) {
       return 'content of another session was returned'
     }

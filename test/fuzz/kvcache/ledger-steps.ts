@@ -3,6 +3,8 @@ import type { SlotLedger } from '../../../src/kvcache/slots/slot-ledger.ts'
 import type { SessionKey } from '../../../src/sessions/session-record.ts'
 
 export const pod = 'pod:1'
+/** Where nothing is claimed. */
+const otherPod = 'pod:2'
 export const slotIds = [0, 1, 2]
 export const sessions = ['alice', 'bob', 'carol'] as SessionKey[]
 export const long = 3_600_000
@@ -17,7 +19,7 @@ const anyStep = fc.record({
   slot: fc.constantFrom(...slotIds),
   session: fc.constantFrom(...sessions),
   /** Of two turns of the session, or of two sweeps. */
-  number: fc.constantFrom(1, 2),
+  number: fc.constantFrom(1, 1, 1, 2),
   idle: fc.array(fc.boolean(), { minLength: slotIds.length, maxLength: slotIds.length }),
   /** The last completion in each slot. */
   tasks: fc.array(fc.constantFrom(1, 2, undefined), { minLength: slotIds.length, maxLength: slotIds.length }),
@@ -35,7 +37,7 @@ const anyStep = fc.record({
 })
 export type Step = typeof anyStep extends fc.Arbitrary<infer T> ? T : never
 
-export const anySteps = fc.array(anyStep, { maxLength: 40 })
+export const anySteps = fc.array(anyStep, { maxLength: 40, size: 'max' })
 
 export const turnOf = ({ kind, session, number, isBySweep }: Step): string => {
   const isSweep = kind === 'seize' || (kind !== 'claim' && isBySweep)
@@ -51,7 +53,7 @@ export const take = (ledger: SlotLedger, step: Step): Promise<unknown> => {
       return ledger.claim({ pod, session, turnId: turn.turnId, leaseMs, artefactId, isLong, mayWait, slots })
     }
     case 'renew':
-      return ledger.renew([turn], { leaseMs, saving })
+      return ledger.renew([turn, { ...turn, pod: otherPod }], { leaseMs, saving })
     case 'release':
       return ledger.release({ ...turn, content })
     case 'seize':

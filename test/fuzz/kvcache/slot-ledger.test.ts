@@ -35,8 +35,8 @@ describe('slot ledgers under any sequence of calls', () => {
   })
 
   test.each([
-    { where: 'Redis', connectionOf: () => one, numRuns: 150 },
-    { where: 'a Redis Cluster', connectionOf: () => many, numRuns: 50 },
+    { where: 'Redis', connectionOf: () => one, numRuns: 75 },
+    { where: 'a Redis Cluster', connectionOf: () => many, numRuns: 25 },
   ])('answer alike in memory and in $where', async ({ connectionOf, numRuns }) => {
     const property = fc.asyncProperty(anySteps, async (steps) => {
       const [memory, remote] = [createMemorySlotLedger(), newRedisLedger(connectionOf())]
