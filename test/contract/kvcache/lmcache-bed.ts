@@ -26,7 +26,8 @@ export interface LmcacheBedOptions extends SimulatedFleetOptions {
 }
 
 export interface LmcacheConnectOptions {
-  readonly callTimeoutMs?: number
+  /** How long the coordinator has for an answer. Default 3 s. */
+  readonly answerMs?: number
   readonly pods?: readonly string[]
   /** Default 20 s: on a busy machine the chunks of a turn take more than a second to arrive. */
   readonly settleMs?: number
@@ -138,7 +139,7 @@ const makeBed = (
           worldSize: 1,
         },
         isolation: options.isolation ?? 'tenant',
-        callTimeoutMs: wishes.callTimeoutMs ?? 5_000,
+        callTimeoutMs: 5_000,
         // Longer than all prompts: the engine writes their chunks all the same.
         minTokens: 1_000_000,
       },
@@ -148,7 +149,7 @@ const makeBed = (
         ...(wishes.log && { log: wishes.log }),
         ...(wishes.warnings === undefined ? {} : { warnings: wishes.warnings }),
       }),
-      { ledger, ...events, answerMs: 3_000, settleMs: wishes.settleMs ?? 20_000, lookAgainMs: 40 },
+      { ledger, ...events, answerMs: wishes.answerMs ?? 3_000, settleMs: wishes.settleMs ?? 20_000, lookAgainMs: 40 },
     )
     connectors.push(connector)
     isStarting = false

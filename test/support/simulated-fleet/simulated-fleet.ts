@@ -13,12 +13,12 @@ export interface SimulatedFleetOptions {
   readonly events?: boolean
   /** Each pod's engine version. Default: the same for all. */
   readonly versions?: readonly string[]
-  /** Tokens of an engine's block, and of a chunk: a multiple. Default 16 and 64. */
-  readonly blockTokens?: number
-  readonly chunkTokens?: number
-  /** How long a write to the store takes, milliseconds. Default 2. */
-  readonly writeMs?: number
 }
+
+/** Tokens of an engine's block, and of a chunk. */
+const [blockTokens, chunkTokens] = [16, 64]
+/** How long a write to the store takes. */
+const writeMs = 2
 
 export interface SimulatedPod {
   readonly address: string
@@ -55,7 +55,7 @@ export interface SimulatedFleet {
 }
 
 export const startSimulatedFleet = async (options: SimulatedFleetOptions = {}): Promise<SimulatedFleet> => {
-  const { blockTokens = 16, chunkTokens = 64, writeMs = 2, events = true } = options
+  const { events = true } = options
   const [modelName, modelRoot] = ['tiny', '/models/tiny']
   const calls: SimCall[] = []
   const absent = new Set<string>()

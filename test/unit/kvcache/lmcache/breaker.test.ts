@@ -28,6 +28,9 @@ describe('a store of KV that does not answer', () => {
   test.each<SimFault>(['fail', 'cut', 'freeze', { nonsense: '<html>' }])(
     'receives no calls of turns after three failures: %j',
     async (fault) => {
+      kit.cache = kit.bed.connect({ answerMs: 300 })
+      // It learns how long chunks are.
+      await kit.serve(kit.first, stored)
       failWith(fault)
       const failures = [await missed(), await missed(), await missed()]
       expect(failures).toEqual(['load_failed', 'load_failed', 'load_failed'])

@@ -19,7 +19,7 @@ import { eventually } from '../../../support/eventually.ts'
 import { type InterruptibleParts, type Interruption, interruptibleParts } from './interruptible-parts.ts'
 
 /** More than any of these operations calls. */
-const mostCalls = 24
+const mostCalls = 10
 /** More at once would run into the time limits of calls on a busy machine. */
 const atATime = 6
 const interruptions = Array.from({ length: mostCalls }, (_none, index) => index + 1).flatMap((at) => [
