@@ -123,7 +123,7 @@ const isOwnCache = (fields: Fields): boolean =>
   (fields['locality'] ?? 'LOCAL') === 'LOCAL'
 
 /** The token ids of a decoded list. Undefined: it is no list, or not all in it are whole numbers of 32 bits. */
-export const readTokenIds = (value: unknown): Uint32Array | undefined => {
+const readTokenIds = (value: unknown): Uint32Array | undefined => {
   if (!Array.isArray(value)) return undefined
   const list: readonly unknown[] = value
   const tokens = new Uint32Array(list.length)

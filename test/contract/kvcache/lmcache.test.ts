@@ -4,16 +4,15 @@ import { describeKvRemoval } from './kv-removal-suite.ts'
 import { type LmcacheFleet, startLmcacheFleet } from './lmcache-bed.ts'
 import { lmcacheTraits } from './lmcache-traits.ts'
 
-const chunkTokens = 64
-
-describe.each(['tenant', 'session'] as const)('a simulated fleet, isolation by %s', (isolation) => {
+// What isolation by session changes: test/unit/kvcache/lmcache/isolation.test.ts.
+describe('a simulated fleet', () => {
   let fleet: LmcacheFleet
   beforeAll(async () => {
-    fleet = await startLmcacheFleet({ isolation, chunkTokens })
+    fleet = await startLmcacheFleet({ isolation: 'tenant' })
   })
   afterAll(() => fleet.close())
 
-  const traits = lmcacheTraits(isolation)
+  const traits = lmcacheTraits('tenant')
   describeKvConnector('lmcache', () => fleet.bed(), traits)
   describeKvRemoval('lmcache', () => fleet.bed(), traits)
 })

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import { describe, expect, test } from '@jest/globals'
 import { encode } from '@msgpack/msgpack'
 import { decodeEvents } from '../../../../src/kvcache/kv-events/decode-events.ts'
@@ -100,8 +101,11 @@ describe('decodeEvents', () => {
       name: 'a parent that is no hash',
       bytes: batch(storedEvent({ ...twoBlocks, fields: { parent_block_hash: {} } })),
     },
-    { name: 'negative tokens', bytes: batch(storedEvent({ hashes: [1], tokens: [-1], turnId: 't' })) },
-    { name: 'tokens beyond 32 bits', bytes: batch(storedEvent({ hashes: [1], tokens: [2 ** 32], turnId: 't' })) },
+    ...[-1, 2 ** 32, 1.5, Number.NaN, Number.POSITIVE_INFINITY, '1', 1n << 40n, [1]].map((token) => ({
+      name: `${inspect(token)} as a token`,
+      bytes: batch(storedEvent({ ...twoBlocks, fields: { token_ids: [10, 11, 12, token] } })),
+    })),
+    { name: 'tokens that are no list', bytes: batch(storedEvent({ ...twoBlocks, fields: { token_ids: { 0: 1 } } })) },
     { name: 'blocks of no tokens', bytes: batch(storedEvent({ ...twoBlocks, fields: { block_size: 0 } })) },
   ])('refuses $name', ({ bytes }) => {
     expect(allSlices(decodeEvents(bytes))).toBeUndefined()

@@ -71,10 +71,4 @@ describe('isolation', () => {
     const thief = await serve(newSession(), bed.pods[0], stored)
     expect([thief.prepared.presence, thief.usage.cachedTokens]).toEqual([incompatible, 0])
   })
-
-  test.each(['tenant', 'session'] as const)('a claim names no salt, isolation by %s', async (isolation) => {
-    await start({ isolation })
-    const { prepared } = await serve(newSession(), bed.pods[0])
-    expect(prepared.claim).not.toContain(prepared.fields['cache_salt'] as string)
-  })
 })

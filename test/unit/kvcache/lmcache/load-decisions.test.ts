@@ -31,7 +31,6 @@ describe('presence of stored KV', () => {
       pod: 0,
       expected: inEngine,
     },
-    { name: 'in the store is a hit', arrange: () => {}, pod: 1, expected: inStore },
     {
       name: 'in the memory beside the engine is a hit',
       arrange: async () => {
@@ -59,13 +58,6 @@ describe('presence of stored KV', () => {
       arrange: () => kit.bed.fleet.directory.forget(),
       pod: 1,
       expected: notListed,
-    },
-    { name: 'nowhere is a miss', arrange: () => kit.bed.fleet.empty(), pod: 1, expected: notListed },
-    {
-      name: 'in a store that answers 500 is a failed load',
-      arrange: () => kit.bed.fleet.onCall(({ server }) => (server === 'coordinator' ? 'fail' : undefined)),
-      pod: 1,
-      expected: () => fault,
     },
     {
       name: 'in a store whose port is closed is a failed load',
