@@ -49,11 +49,6 @@ const setUp = (given: { readonly maxWaiting?: number; readonly pods?: readonly s
 const roomAt = (pod: string) => ({ kind: 'admitted', pod, hasRoom: true })
 
 describe('work that finds no room', () => {
-  test('starts at once where a pod may have some', () => {
-    const { queue, work } = setUp()
-    expect([queue.request(work('a')), queue.request(work('b'))]).toEqual([roomAt(podA), roomAt(podA)])
-  })
-
   test('tries another pod at once, then waits', () => {
     const { queue, work } = setUp({ pods: [podA, podB] })
     const first = work('a')
@@ -90,16 +85,7 @@ describe('work that finds no room', () => {
     expect(started()).toEqual(['a', 'a'])
   })
 
-  test('looks again by itself, since not all room is reported', () => {
-    const { queue, clock, work, waiting, started } = setUp()
-    waiting(work('a'))
-    clock.nowMs = queue.nextTickMs() ?? 0
-    queue.tick()
-    expect(started()).toEqual(['a'])
-  })
-
   test.each([
-    { name: 'priority', first: {}, second: { priority: 0 } },
     { name: 'short before long', first: {}, second: { isShort: true } },
     { name: 'tenants in turn', first: {}, second: { tenant: 'another' } },
   ])('waits in the order of $name', ({ first, second }) => {
@@ -109,13 +95,6 @@ describe('work that finds no room', () => {
     waiting(work('first', first), work('second', second))
     queue.roomAt(podA)
     expect(started()).toEqual(['second'])
-  })
-
-  test('of one kind and tenant waits in the order of arrival', () => {
-    const { queue, work, waiting, started } = setUp()
-    waiting(work('a', { isShort: true }), work('b', { isShort: true }), work('c', { isShort: true }))
-    for (let room = 0; room < 3; room += 1) queue.roomAt(podA)
-    expect(started()).toEqual(['a', 'b', 'c'])
   })
 
   test('if it is long, is passed by some short work, and not for ever', () => {
