@@ -190,6 +190,17 @@ describe('the Redis session store', () => {
     })
   })
 
+  test('refuses turns while Redis is a replica, and begins them when it is the master again', async () => {
+    await open()
+    await createActive()
+    await redis.raw.replicaof('127.0.0.1', '1')
+    await expect(begin()).rejects.toBeInstanceOf(StoreUnavailableError)
+    await redis.raw.replicaof('NO', 'ONE')
+
+    await eventually(() => succeeds(begin()))
+    expect(await begin()).toMatchObject({ kind: 'active' })
+  })
+
   test('needs no more rights than docs/redis.md names', async () => {
     await redis.raw.acl('SETUSER', 'gateway', ...documentedRights('own:'))
     const url = `${redis.server.url.replace('//', '//gateway:password@')}/1`
