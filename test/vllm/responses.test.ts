@@ -2,7 +2,7 @@ import { describe, expect, jest, test } from '@jest/globals'
 import { installPythonSdks } from '../agents/install-python-sdks.ts'
 import { itemsOfTurns, takePythonTurns } from '../agents/ten-python-turns.ts'
 import { takeTenTurns, waysToContinue } from '../integration/responses/ten-turns.ts'
-import { openai } from '../integration/support/client.ts'
+import { openai } from '../integration/support/openai-client.ts'
 import { vllmFleet } from './support/fleet.ts'
 import { useVllmStack } from './support/vllm-stack.ts'
 

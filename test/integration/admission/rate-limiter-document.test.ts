@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test } from '@jest/globals'
 import OpenAI from 'openai'
 import { eventually } from '../../support/eventually.ts'
-import { openai } from '../support/client.ts'
 import { readMetric } from '../support/metrics.ts'
+import { openai } from '../support/openai-client.ts'
 import { useScriptedStack } from '../support/use-stack.ts'
 import { holdRequests, inUse, send, waiting } from './support.ts'
 

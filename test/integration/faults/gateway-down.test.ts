@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { eventually } from '../../support/eventually.ts'
-import { call, type HttpResponse, openai, post } from '../support/client.ts'
+import { call, type HttpResponse, post } from '../support/client.ts'
 import { envoyStat } from '../support/metrics.ts'
+import { openai } from '../support/openai-client.ts'
 import type { PodReply } from '../support/pod-script.ts'
 import {
   engineResponse,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import type OpenAI from 'openai'
-import { openai } from '../support/client.ts'
+import { openai } from '../support/openai-client.ts'
 import type { ContextView } from '../support/sessions.ts'
 import type { StackOptions } from '../support/stack.ts'
 import { useStack } from '../support/use-stack.ts'

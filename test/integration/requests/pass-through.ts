@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import { call, openai } from '../support/client.ts'
+import { call } from '../support/client.ts'
+import { openai } from '../support/openai-client.ts'
 import { unknownId } from '../support/sessions.ts'
 import { fixture } from './shared-fixture.ts'
 import { anyResponse, expectPassedOn, reading, someBody, watching } from './support.ts'

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import OpenAI from 'openai'
-import { call, openai } from '../support/client.ts'
+import { call } from '../support/client.ts'
+import { openai } from '../support/openai-client.ts'
 import { useScriptedStack } from '../support/use-stack.ts'
 
 const env = { CTX_RESPONSES_STORE: 'true' }

@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals'
 import OpenAI from 'openai'
 import { eventually } from '../../support/eventually.ts'
-import { openai } from '../support/client.ts'
+import { openai } from '../support/openai-client.ts'
 import type { PodReply, PodScript } from '../support/pod-script.ts'
 import { event } from '../support/scripted-responses.ts'
 import { useScriptedStack } from '../support/use-stack.ts'

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import { call, openai } from '../support/client.ts'
+import { call } from '../support/client.ts'
+import { openai } from '../support/openai-client.ts'
 import { embeddedPods } from '../support/stack.ts'
 import { useStack } from '../support/use-stack.ts'
 import { ask } from './support.ts'

@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals'
 import { eventually } from '../../support/eventually.ts'
-import { call, openai } from '../support/client.ts'
+import { call } from '../support/client.ts'
+import { openai } from '../support/openai-client.ts'
 import { look, untilStored } from '../support/sessions.ts'
 import { embeddedPods } from '../support/stack.ts'
 import { useStack } from '../support/use-stack.ts'

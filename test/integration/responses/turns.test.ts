@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { untilStored } from '../lifecycle/session.ts'
-import { openai } from '../support/client.ts'
+import { openai } from '../support/openai-client.ts'
 import { embeddedPods } from '../support/stack.ts'
 import { useStack } from '../support/use-stack.ts'
 import { type Answer, ask } from './support.ts'

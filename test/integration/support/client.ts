@@ -1,18 +1,4 @@
-import OpenAI from 'openai'
-
 export const model = 'tiny-random'
-
-/** The unmodified OpenAI SDK, as a user sets it up. */
-export const openai = (
-  url: string,
-  options: { readonly apiKey?: string; readonly headers?: Record<string, string>; readonly maxRetries?: number } = {},
-): OpenAI =>
-  new OpenAI({
-    baseURL: `${url}/v1`,
-    apiKey: options.apiKey ?? 'test-key',
-    maxRetries: options.maxRetries ?? 0,
-    ...(options.headers === undefined ? {} : { defaultHeaders: options.headers }),
-  })
 
 /** An HTTP response, read to its end. */
 export interface HttpResponse {
