@@ -2,7 +2,7 @@ import { hasSignedIn, signOut } from './api.ts'
 import { type Connection, type LiveData, useLive } from './live.ts'
 import { useView, type View, views } from './route.ts'
 import { h, type VNode } from './vendor/preact.js'
-import { useEffect, useRef, useState } from './vendor/preact-hooks.js'
+import { useLayoutEffect, useRef, useState } from './vendor/preact-hooks.js'
 import { OverviewView } from './views/overview.tsx'
 import { PodsView } from './views/pods.tsx'
 import { SessionsView } from './views/sessions.tsx'
@@ -36,7 +36,8 @@ const Content = (props: {
   const { connection, data, view } = props
   const title = useRef<HTMLHeadingElement>(null)
   const isFirst = useRef(true)
-  useEffect(() => {
+  // Before the view is painted: a focus that moves later would take it from the field in which somebody types already.
+  useLayoutEffect(() => {
     document.title = `${view} – Context Cache Gateway`
     // Whoever follows a link hears where it led; whoever opens the page starts at its top.
     if (!isFirst.current) title.current?.focus()

@@ -3,7 +3,7 @@ import type { SessionLife } from '../contract.ts'
 import { ago, bytes, count, dateAndTime, share, until } from '../format.ts'
 import { Facts } from '../tile.tsx'
 import { h, type VNode } from '../vendor/preact.js'
-import { useEffect, useRef, useState } from '../vendor/preact-hooks.js'
+import { useEffect, useLayoutEffect, useRef, useState } from '../vendor/preact-hooks.js'
 import { ConfirmButton } from './confirm-button.tsx'
 import { Timeline } from './timeline.tsx'
 
@@ -46,7 +46,7 @@ export const SessionLifeView = (props: {
     }
   }, [id])
   const isThere = life !== undefined
-  useEffect(() => title.current?.focus(), [isThere])
+  useLayoutEffect(() => title.current?.focus(), [isThere])
 
   if (life === undefined) return <p class="loading">{problem === '' ? 'Loading…' : problem}</p>
   return (
