@@ -93,6 +93,7 @@ export interface ResponseObserver extends ResponseCapture {
   readonly setHeaders: Readonly<Record<string, string>>
 }
 
+/** Changes the response to a request as it passes, where Envoy sends it. */
 export type ResponseRewriter = AnswerRewriter
 
 export type HeadersDecision<Ticket = string> =

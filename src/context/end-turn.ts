@@ -1,6 +1,7 @@
 import { ExponentialBackoff, handleType, retry } from 'cockatiel'
 import { LRUCache } from 'lru-cache'
 import type { Admission } from '../admission/admission.ts'
+import { atMostEntries } from '../async/at-most-entries.ts'
 import { settledWithin, within } from '../async/deadline.ts'
 import { ExpiringMap } from '../async/expiring-map.ts'
 import type { KvCache } from '../kvcache/kv-cache.ts'
@@ -88,8 +89,7 @@ export const createActiveTurns = (parts: EndTurnParts, settings: EndTurnSettings
   /** By request key. */
   const active = new ExpiringMap<TurnTicket>({ lifetimeMs: settings.leaseMs, maxEntries: maxActive })
   /** Keys of requests whose turn has ended, or whose client disconnected before the decision. */
-  // With `max` lru-cache would reserve room for all entries at once.
-  const ended = new LRUCache<string, true>({ maxSize: maxEnded, sizeCalculation: () => 1 })
+  const ended = new LRUCache<string, true>(atMostEntries(maxEnded))
   const ending = new Set<Promise<void>>()
 
   const allEnded = async (): Promise<void> => {

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
+import { atMostEntries } from '../async/at-most-entries.ts'
 import type { PodAddress } from './pod.ts'
 
 /** Most bytes of a body that are looked at. */
@@ -11,8 +12,7 @@ const maxPodsPerBlock = 4
 
 /** Which pods computed the beginning of a body lately, and so probably hold its KV. The last used `maxBlocks` stay. */
 export const createPrefixIndex = (options: { readonly maxBlocks: number }) => {
-  // With `max` lru-cache would reserve room for all entries at once.
-  const podsOf = new LRUCache<string, readonly PodAddress[]>({ maxSize: options.maxBlocks, sizeCalculation: () => 1 })
+  const podsOf = new LRUCache<string, readonly PodAddress[]>(atMostEntries(options.maxBlocks))
   return {
     /** The blocks of a body's beginning; `model` is a part of their identity. */
     blocksOf: (model: string, prefix: Buffer): readonly string[] => {

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import { atMostEntries } from '../async/at-most-entries.ts'
 import { ExpiringMap } from '../async/expiring-map.ts'
 import type { CostModel } from './cost-model.ts'
 import type { PodAddress, PodSource, PodState } from './pod.ts'
@@ -80,7 +81,7 @@ export const createTtftPredictor = (options: {
     }
   }
   const sessions = new LRUCache<string, ReadonlyMap<PodAddress, number>>({
-    max: options.maxSessions,
+    ...atMostEntries(options.maxSessions),
     dispose: (pods) => count(pods, -1),
   })
 

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import { atMostEntries } from '../../async/at-most-entries.ts'
 import type { SessionKey } from '../session-record.ts'
 import type { IdempotencyKey } from '../session-store.ts'
 
@@ -14,7 +15,7 @@ export class RetryKeys {
   readonly #keys: LRUCache<string, Remembered>
 
   constructor(maxKeys: number) {
-    this.#keys = new LRUCache({ maxSize: maxKeys, sizeCalculation: () => 1 })
+    this.#keys = new LRUCache(atMostEntries(maxKeys))
   }
 
   find(digest: string, nowMs: number): Remembered | undefined {

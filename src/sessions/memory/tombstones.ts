@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import { atMostEntries } from '../../async/at-most-entries.ts'
 import type { SessionKey } from '../session-record.ts'
 import { bytesOfTombstone, type Tombstone } from './memory-session.ts'
 import { heldUntilMs } from './turn-leases.ts'
@@ -13,9 +14,7 @@ export class Tombstones {
   constructor(options: { readonly maxSessions: number; readonly tombstoneSeconds: number }) {
     this.#keptMs = options.tombstoneSeconds * 1000
     this.#tombstones = new LRUCache({
-      // With `max` lru-cache would reserve room for all entries at once.
-      maxSize: options.maxSessions,
-      sizeCalculation: () => 1,
+      ...atMostEntries(options.maxSessions),
       dispose: (tombstone) => {
         this.#bytes -= bytesOfTombstone(tombstone)
       },
