@@ -22,7 +22,6 @@ describe('ten turns with tools on vLLM start from the KV of all that went before
       way,
       model: vllmFleet().servedModelName,
       sentences,
-      isStreamed: (turn) => turn % 2 === 1,
       expected: () => ({ object: 'response', store: true }),
     }),
   )

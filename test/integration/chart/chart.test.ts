@@ -152,6 +152,7 @@ describe('the chart', () => {
   test('Envoy accepts its configuration with filters of your own', async () => {
     const text = await acceptedByEnvoy(await render(...base, ...ownFilters))
     expect(text).not.toContain('cache_prompt')
+    expect(text).toContain('- name: envoy.resource_monitors.cgroup_memory')
     expect(text).toContain('exact: x-principal')
   })
 

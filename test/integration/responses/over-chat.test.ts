@@ -26,7 +26,6 @@ describe('engines without /v1/responses', () => {
         stack,
         client: client(),
         way,
-        isStreamed: (turn) => turn % 2 === 1,
         expected: () => ({ object: 'response', store: true, status: 'incomplete' }),
       }),
   )

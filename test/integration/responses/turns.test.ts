@@ -21,7 +21,6 @@ describe.each(['lua', 'picker'] as const)('in the wiring %s', (wiring) => {
         stack,
         client: client(),
         way,
-        isStreamed: (turn) => turn % 2 === 1,
         expected: (continues) => ({
           previous_response_id:
             continues !== undefined && 'previous_response_id' in continues ? continues.previous_response_id : null,
