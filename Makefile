@@ -14,6 +14,9 @@
 # Node.js 24, which the packages bring along (docs/adr/0041-node-24-comes-with-the-packages.md).
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 
+# Tests start some hundred processes of the same files. Node.js's own default folder is open to other users.
+test unit integration: export NODE_COMPILE_CACHE := $(CURDIR)/.run/compile-cache
+
 install: node_modules/.package-lock.json
 
 node_modules/.package-lock.json: package-lock.json scripts/node/package.json

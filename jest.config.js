@@ -1,8 +1,4 @@
 import { availableParallelism } from 'node:os'
-import { fileURLToPath } from 'node:url'
-
-// biome-ignore lint/style/noProcessEnv: workers and what they start inherit it. They are some hundred processes of the same files; Node's own default folder is open to other users.
-process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('.run/compile-cache', import.meta.url))
 
 const shared = {
   testEnvironment: 'node',
