@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import {
+  bootstrapSchema,
   type Cluster,
   clusterSchema,
   type ExtProc,
@@ -20,6 +21,8 @@ export interface EnvoyFacts {
   readonly version: string
   /** Final values of runtime keys. */
   readonly runtime: ReadonlyMap<string, string>
+  /** After this time without a new stream a worker thread drops its gRPC client, seconds. */
+  readonly grpcClientIdleSeconds: number
   /** Where clients come in, and the gateway is asked. */
   readonly doors: readonly Door[]
   readonly clusters: readonly Cluster[]
@@ -83,9 +86,13 @@ const listener = z.object({
   default_filter_chain: chain.optional(),
   per_connection_buffer_limit_bytes: z.number().default(1_048_576),
 })
+/** Envoy's own, where the bootstrap says nothing. */
+const defaultGrpcClientIdleSeconds = 50
+
 const dumpSchema = z.object({
   configs: z.array(
     z.object({
+      bootstrap: bootstrapSchema.optional(),
       static_listeners: z.array(z.object({ listener })).default([]),
       dynamic_listeners: z.array(z.object({ active_state: z.object({ listener }).optional() })).default([]),
       static_clusters: z.array(z.object({ cluster: clusterSchema })).default([]),
@@ -132,6 +139,10 @@ export const readEnvoyFacts = (answers: EnvoyAnswers): EnvoyFacts => {
   return {
     version: /\/(\d+\.\d+\.\d+)/.exec(serverInfo.version)?.[1] ?? serverInfo.version,
     runtime: new Map(Object.entries(runtime.entries).map(([name, { final_value }]) => [name, final_value])),
+    grpcClientIdleSeconds:
+      configs
+        .map(({ bootstrap }) => bootstrap?.grpc_async_client_manager_config?.max_cached_entry_idle_duration)
+        .find((idleSeconds) => idleSeconds !== undefined) ?? defaultGrpcClientIdleSeconds,
     doors: listeners.flatMap((one) => doorsOf(one, routeConfigs)),
     clusters: configs.flatMap(({ static_clusters, dynamic_active_clusters }) =>
       [...static_clusters, ...dynamic_active_clusters].map(({ cluster }) => cluster),

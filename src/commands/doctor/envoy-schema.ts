@@ -169,6 +169,11 @@ export const clusterSchema = z.object({
     .optional(),
 })
 
+/** What Envoy started with. */
+export const bootstrapSchema = z.object({
+  grpc_async_client_manager_config: z.object({ max_cached_entry_idle_duration: seconds.optional() }).optional(),
+})
+
 export type Route = z.output<typeof route>
 export type VirtualHost = z.output<typeof virtualHost>
 export type RouteConfig = z.output<typeof routeConfig>

@@ -78,6 +78,12 @@ describe('doctor and a real Envoy', () => {
       problems: [/ext_proc_graceful_grpc_close is not set/],
     },
     {
+      // a client of the gateway that is dropped
+      check: 'graceful-close',
+      removed: ['grpc_async_client_manager_config'],
+      problems: [/drops its client of the gateway after 50 s/],
+    },
+    {
       // the defaults of Envoy
       check: 'circuit-breakers',
       change: (text) => text.replace(/circuit_breakers: &wide .*/, 'circuit_breakers: &wide {}'),

@@ -95,6 +95,17 @@ describe('the files of deploy and the defaults of the gateway', () => {
     expect(turns.leaseSeconds).toBeGreaterThan(Number(idle))
   })
 
+  // The chart takes envoy.yaml.
+  test.each(['envoy', 'picker', 'envoyGateway'] as const)(
+    'end streams gracefully, and never drop their client: %s',
+    (file) => {
+      const key = 'envoy.reloadable_features.ext_proc_graceful_grpc_close'
+      const hasPatch = textOf(files[file]).includes(`/layers/0/static_layer/${key}, value: true }`)
+      expect([...valuesOf(file, key), hasPatch]).toContain(true)
+      expect(valuesOf(file, 'max_cached_entry_idle_duration')).toEqual([365 * 86_400])
+    },
+  )
+
   test('wait as long for a request, and for a connection', () => {
     const [request] = valuesOf('envoy', 'request_timeout')
     expect(request).toBe(60)

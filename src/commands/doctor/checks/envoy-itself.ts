@@ -16,10 +16,22 @@ const envoyVersion = checkOf('envoy-version', 'envoy', ({ version }) => {
   }
 })
 
-// Resets are within the gateway's limits; an inference gateway has no field for the key.
-const gracefulCloses = doorCheck('graceful-close', 'routes', (_door, { envoy }) => {
+/** Nothing keeps a turn for longer. */
+const leastIdleSeconds = 86_400
+
+const gracefulCloses = doorCheck('graceful-close', 'all', ({ isPicker }, { envoy }) => {
   const value = envoy.runtime.get(gracefulClose)
-  if (value === 'true') return []
+  if (value === 'true')
+    return envoy.grpcClientIdleSeconds >= leastIdleSeconds
+      ? []
+      : {
+          severity: 'error',
+          problem: `A worker thread drops its client of the gateway after ${envoy.grpcClientIdleSeconds} s without a new stream.`,
+          why: 'Envoy 1.40.0 crashes when the last stream of a dropped client ends.',
+          fix: 'grpc_async_client_manager_config: { max_cached_entry_idle_duration: 31536000s }',
+        }
+  // Resets are within the gateway's limits; an inference gateway has no field for the key.
+  if (isPicker) return []
   return {
     severity: 'error',
     problem: `Runtime key ${gracefulClose} is ${value ?? 'not set'}.`,
