@@ -11,7 +11,8 @@ export const otherHeader = 'x-parts'
 
 /**
  * Makes another version in `$HOME/other`, with an image of its own: of the built checkout that OTHER_VERSION names,
- * else of this one. It is told apart by a version number, a limit in Envoy's configuration and a header of its own.
+ * else of this one. It is told apart by a version number, a limit in Envoy's configuration and a header of its own. The
+ * clusters of ext_proc stay: where they change, Envoy itself cuts decisions under way (docs/kubernetes.md).
  */
 export const makeOtherVersion = async (rig: Rig): Promise<void> => {
   const from = process.env['OTHER_VERSION'] ?? packageRoot()
@@ -22,7 +23,7 @@ export const makeOtherVersion = async (rig: Rig): Promise<void> => {
     `mkdir -p ${folder}/node_modules; cd ${from}; cp -r package.json protos dist deploy envoy.yaml ${folder}; cd ${folder}
     sed -i 's/${versionNames.installed}/${versionNames.other}/' package.json deploy/helm/context-cache-gateway/Chart.yaml
     sed -i 's/request_body_buffer_limit: 16777216/request_body_buffer_limit: 17825792/' envoy.yaml
-    sed -i 's/bufferLimit: 16Mi/bufferLimit: 17Mi/' deploy/envoy-gateway/context-cache.yaml
+    sed -i 's/^  connection: { bufferLimit: 16Mi }/  connection: { bufferLimit: 17Mi }/' deploy/envoy-gateway/context-cache.yaml
     echo 'local respond = envoy_on_response
     function envoy_on_response(handle) handle:headers():add("${otherHeader}", "other") respond(handle) end' >> deploy/envoy/context-cache.lua`,
   )
