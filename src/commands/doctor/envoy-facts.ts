@@ -86,6 +86,7 @@ const listener = z.object({
   default_filter_chain: chain.optional(),
   per_connection_buffer_limit_bytes: z.number().default(1_048_576),
 })
+
 /** Envoy's own, where the bootstrap says nothing. */
 const defaultGrpcClientIdleSeconds = 50
 
@@ -128,6 +129,7 @@ const answersSchema = z.object({
 export const readEnvoyFacts = (answers: EnvoyAnswers): EnvoyFacts => {
   const { configDump, serverInfo, clusters, runtime, stats } = answersSchema.parse(answers)
   const { configs } = configDump
+  const bootstrap = configs.find((config) => config.bootstrap !== undefined)?.bootstrap
   const listeners = configs.flatMap(({ static_listeners, dynamic_listeners }) => [
     ...static_listeners.map((one) => one.listener),
     ...dynamic_listeners.flatMap(({ active_state }) => active_state?.listener ?? []),
@@ -140,9 +142,7 @@ export const readEnvoyFacts = (answers: EnvoyAnswers): EnvoyFacts => {
     version: /\/(\d+\.\d+\.\d+)/.exec(serverInfo.version)?.[1] ?? serverInfo.version,
     runtime: new Map(Object.entries(runtime.entries).map(([name, { final_value }]) => [name, final_value])),
     grpcClientIdleSeconds:
-      configs
-        .map(({ bootstrap }) => bootstrap?.grpc_async_client_manager_config?.max_cached_entry_idle_duration)
-        .find((idleSeconds) => idleSeconds !== undefined) ?? defaultGrpcClientIdleSeconds,
+      bootstrap?.grpc_async_client_manager_config?.max_cached_entry_idle_duration ?? defaultGrpcClientIdleSeconds,
     doors: listeners.flatMap((one) => doorsOf(one, routeConfigs)),
     clusters: configs.flatMap(({ static_clusters, dynamic_active_clusters }) =>
       [...static_clusters, ...dynamic_active_clusters].map(({ cluster }) => cluster),

@@ -16,27 +16,27 @@ const envoyVersion = checkOf('envoy-version', 'envoy', ({ version }) => {
   }
 })
 
-/** Nothing keeps a turn for longer. */
+/** No turn runs for as long. */
 const leastIdleSeconds = 86_400
 
 const gracefulCloses = doorCheck('graceful-close', 'all', ({ isPicker }, { envoy }) => {
   const value = envoy.runtime.get(gracefulClose)
-  if (value === 'true')
-    return envoy.grpcClientIdleSeconds >= leastIdleSeconds
-      ? []
-      : {
-          severity: 'error',
-          problem: `A worker thread drops its client of the gateway after ${envoy.grpcClientIdleSeconds} s without a new stream.`,
-          why: 'Envoy 1.40.0 crashes when the last stream of a dropped client ends.',
-          fix: 'grpc_async_client_manager_config: { max_cached_entry_idle_duration: 31536000s }',
-        }
-  // Resets are within the gateway's limits; an inference gateway has no field for the key.
-  if (isPicker) return []
+  if (value !== 'true') {
+    // Resets are within the gateway's limits; an inference gateway has no field for the key.
+    if (isPicker) return []
+    return {
+      severity: 'error',
+      problem: `Runtime key ${gracefulClose} is ${value ?? 'not set'}.`,
+      why: 'Envoy resets every ext_proc stream, and the gateway closes a connection with too many resets.',
+      fix: `layered_runtime: { layers: [{ name: static, static_layer: { ${gracefulClose}: true } }] }`,
+    }
+  }
+  if (envoy.grpcClientIdleSeconds >= leastIdleSeconds) return []
   return {
     severity: 'error',
-    problem: `Runtime key ${gracefulClose} is ${value ?? 'not set'}.`,
-    why: 'Envoy resets every ext_proc stream, and the gateway closes a connection with too many resets.',
-    fix: `layered_runtime: { layers: [{ name: static, static_layer: { ${gracefulClose}: true } }] }`,
+    problem: `A worker thread drops its client of the gateway after ${envoy.grpcClientIdleSeconds} s without a new stream.`,
+    why: 'Envoy 1.40.0 crashes when the last stream of a dropped client ends.',
+    fix: 'grpc_async_client_manager_config: { max_cached_entry_idle_duration: 31536000s }',
   }
 })
 
